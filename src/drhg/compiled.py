@@ -1,0 +1,139 @@
+"""What every compiled kernel shares: the decorator, distances, random numbers.
+
+Importing this module imports numba, so only modules that the solver loads lazily may do it.
+The cache folder is keyed by a hash of all kernel sources, because numba itself does not notice an
+edit of a kernel that is called from another file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from drhg.problem import EARTH_RADIUS_KM, Instance, Metric
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _cache_folder() -> str:
+    here = Path(__file__).parent
+    digest = hashlib.sha256()
+    for source in sorted(here.glob("*.py")):
+        text = source.read_bytes()
+        if b"@kernel" in text:
+            digest.update(text)
+    name = f"drhg-{digest.hexdigest()[:16]}"
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    for root in (os.environ.get("NUMBA_CACHE_DIR"), os.path.join(home, "drhg"), tempfile.gettempdir()):
+        if not root:
+            continue
+        folder = os.path.join(root, name)
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK):
+            return folder
+    return ""  # numba falls back to __pycache__, or compiles every time
+
+
+CACHE_FOLDER = _cache_folder()
+
+
+def kernel(function: F) -> F:
+    """Compile on first call, without the GIL, cached on disk in the package's own folder."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = CACHE_FOLDER or before
+    try:
+        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+class Space(NamedTuple):
+    """The three arguments by which kernels know distances: `distance(*space, i, j)`."""
+
+    metric: int
+    points: npt.NDArray[np.float64]  # (n, 2); latitude and longitude in radians for GEO
+    matrix: npt.NDArray[np.float64]  # (n, n) for EXPLICIT, else (0, 0)
+
+
+def space_of(instance: Instance) -> Space:
+    """The distances of an instance in the form kernels take."""
+    points = instance.xy if instance._radians is None else instance._radians
+    matrix = np.zeros((0, 0)) if instance.matrix is None else instance.matrix.astype(np.float64)
+    if points is None or instance.metric is Metric.EXPLICIT:
+        points = np.zeros((instance.n, 2))
+    # a fresh copy: kernels are compiled for writeable arrays only, once
+    return Space(int(instance.metric), np.array(points, dtype=np.float64, order="C"), matrix)
+
+
+_EXACT, _EUC, _CEIL, _ATT, _GEO, _MAN, _MAX = (int(m) for m in list(Metric)[:7])
+
+
+@kernel
+def distance(metric, points, matrix, i, j):  # type: ignore[no-untyped-def]
+    """The compiled twin of `Instance.distance` for two nodes."""
+    if metric == 7:
+        return matrix[i, j]
+    if i == j:
+        return 0.0
+    dx = points[i, 0] - points[j, 0]
+    dy = points[i, 1] - points[j, 1]
+    if metric == _EXACT:
+        return math.sqrt(dx * dx + dy * dy)
+    if metric == _EUC:
+        return math.floor(math.sqrt(dx * dx + dy * dy) + 0.5)
+    if metric == _CEIL:
+        return math.ceil(math.sqrt(dx * dx + dy * dy))
+    if metric == _ATT:
+        r = math.sqrt((dx * dx + dy * dy) / 10.0)
+        t = math.floor(r + 0.5)
+        return t + 1.0 if t < r else t
+    if metric == _GEO:
+        q1 = math.cos(dy)
+        q2 = math.cos(dx)
+        q3 = math.cos(points[i, 0] + points[j, 0])
+        cosine = 0.5 * ((1.0 + q1) * q2 - (1.0 - q1) * q3)
+        return math.floor(EARTH_RADIUS_KM * math.acos(min(1.0, max(-1.0, cosine))) + 1.0)
+    if metric == _MAN:
+        return math.floor(abs(dx) + abs(dy) + 0.5)
+    return max(math.floor(abs(dx) + 0.5), math.floor(abs(dy) + 0.5))
+
+
+def random_state(seed: int, stream: int = 0) -> npt.NDArray[np.uint64]:
+    """State of one worker's generator; streams of one seed are independent."""
+    return np.random.SeedSequence([seed, stream]).generate_state(2, np.uint64) | np.uint64(1)
+
+
+@kernel
+def random_bits(state):  # type: ignore[no-untyped-def]
+    """Next 64 random bits (xorshift128+); `state` is advanced in place."""
+    a, b = state[0], state[1]
+    state[0] = b
+    a ^= a << np.uint64(23)
+    a ^= a >> np.uint64(17)
+    a ^= b ^ (b >> np.uint64(26))
+    state[1] = a
+    return a + b
+
+
+@kernel
+def random_float(state):  # type: ignore[no-untyped-def]
+    """Uniform in [0, 1)."""
+    return np.float64(random_bits(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@kernel
+def random_below(state, n):  # type: ignore[no-untyped-def]
+    """Uniform in 0 .. n - 1."""
+    return np.int64(random_float(state) * n)

@@ -1,0 +1,524 @@
+"""Problems and solutions: what an instance is, what a solution costs, and whether it is valid.
+
+A CVRP is a TSP with demand, capacity and a depot; nothing else in the package asks for the kind of
+problem by name. The checker here shares no code with the solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from drhg.errors import InstanceError, SolutionError
+
+Cost: TypeAlias = int | float
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+EARTH_RADIUS_KM = 6378.388  # TSPLIB's GEO metric, and its PI
+TSPLIB_PI = 3.141592
+LARGEST_EXACT = 2**52  # integers up to here (and their sums) are exact in float64
+
+
+class Metric(IntEnum):
+    """How the distance of two nodes follows from their coordinates (names as in TSPLIB)."""
+
+    EXACT = 0  # Euclidean, not rounded
+    EUC_2D = 1  # floor(d + 0.5)
+    CEIL_2D = 2
+    ATT = 3
+    GEO = 4
+    MAN_2D = 5
+    MAX_2D = 6
+    EXPLICIT = 7
+
+    @property
+    def planar(self) -> bool:
+        """Whether coordinates are points of the plane (so nearness is Euclidean or close to it)."""
+        return self not in (Metric.GEO, Metric.EXPLICIT)
+
+
+def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A private read-only copy, C-contiguous."""
+    copy = np.array(array, order="C", copy=True)
+    copy.flags.writeable = False
+    return copy
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Instance:
+    """A routing problem; build it with `tsp`, `cvrp` or `drhg.read`. Validated, immutable.
+
+    >>> import drhg
+    >>> drhg.tsp([[0, 0], [0, 3], [4, 0]]).distance(1, 2)
+    5.0
+    """
+
+    name: str = "unnamed"
+    metric: Metric = Metric.EXACT
+    xy: Floats | None = None  # (n, 2); None for a bare matrix
+    matrix: npt.NDArray[Any] | None = None  # (n, n), symmetric; only with Metric.EXPLICIT
+    demand: Ints | None = None  # (n,), the depot's is 0; None for a TSP
+    capacity: int | None = None
+    demand_scale: int = 1  # demand and capacity are the user's numbers times this power of ten
+    depot: int = 0
+    vehicles: int | None = None  # at most so many routes
+    max_distance: float | None = None  # of a route, service included
+    service_time: float = 0.0  # per customer, counts against max_distance, not as cost
+    fixed_edges: tuple[tuple[int, int], ...] = ()
+    comment: str = ""
+    _radians: Floats | None = field(init=False, default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        put("metric", Metric(self.metric))
+        if self.xy is not None:
+            put("xy", _frozen(_coordinates(self.xy)))
+        if (self.metric is Metric.EXPLICIT) != (self.matrix is not None):
+            raise InstanceError("a distance matrix goes with metric EXPLICIT, and only with it")
+        if self.matrix is not None:
+            put("matrix", _frozen(_matrix(self.matrix)))
+        elif self.xy is None:
+            raise InstanceError("neither coordinates nor a distance matrix")
+        if self.n < 1:
+            raise InstanceError("an instance needs at least one node")
+        if self.xy is not None and len(self.xy) != self.n:
+            raise InstanceError(f"{len(self.xy)} coordinates for a matrix of {self.n} nodes")
+        if self.metric is Metric.GEO:
+            assert self.xy is not None
+            put("_radians", _frozen(_geo_radians(self.xy)))
+        self._check_magnitude()
+        self._check_demand(put)
+        for name in ("max_distance", "service_time"):
+            value = getattr(self, name)
+            if value is not None and not (np.isfinite(value) and value >= 0):
+                raise InstanceError(f"{name} must be a finite number >= 0, not {value}")
+        put("fixed_edges", _fixed_edges(self.fixed_edges, self.n))
+        if self.fixed_edges and self.is_cvrp:
+            raise InstanceError("fixed edges are supported for the TSP only")
+
+    def _check_magnitude(self) -> None:
+        if self.matrix is not None:
+            largest = float(self.matrix.max(initial=0))
+        elif self.metric is Metric.GEO:
+            largest = EARTH_RADIUS_KM * TSPLIB_PI + 1
+        else:
+            assert self.xy is not None
+            largest = float(np.ptp(self.xy, axis=0).sum())
+        if not largest * self.n < LARGEST_EXACT:
+            raise InstanceError(
+                f"distances up to {largest:.3g} between {self.n} nodes are too large to add exactly"
+            )
+
+    def _check_demand(self, put: Any) -> None:
+        if self.demand is None:
+            if self.capacity is not None or self.vehicles is not None:
+                raise InstanceError("capacity or vehicles given, but no demand")
+            if self.max_distance is not None or self.service_time:
+                raise InstanceError("route limits given, but no demand (depot and customers)")
+            if self.depot != 0:
+                raise InstanceError("a depot given, but no demand")
+            return
+        demand = np.asarray(self.demand)
+        if demand.shape != (self.n,):
+            raise InstanceError(f"demand has shape {demand.shape}, expected ({self.n},)")
+        if not np.issubdtype(demand.dtype, np.integer):
+            raise InstanceError("demand must be whole numbers (`cvrp` scales decimals)")
+        if self.capacity is None:
+            raise InstanceError("demand given, but no capacity")
+        if not 0 <= self.depot < self.n:
+            raise InstanceError(f"depot {self.depot} is not one of the {self.n} nodes")
+        if not 1 <= int(self.capacity) < LARGEST_EXACT:
+            raise InstanceError(f"capacity must be positive, not {self.capacity}")
+        put("demand", _frozen(demand.astype(np.int64)))
+        assert self.demand is not None
+        if (self.demand < 0).any():
+            i = int(np.argmax(self.demand < 0))
+            raise InstanceError(f"node {i + 1} has the negative demand {self._shown(i)}")
+        if self.demand[self.depot] != 0:
+            raise InstanceError(f"the depot (node {self.depot + 1}) has a demand")
+        if (self.demand > self.capacity).any():
+            i = int(np.argmax(self.demand > self.capacity))
+            raise InstanceError(
+                f"node {i + 1} demands {self._shown(i)}, more than the capacity "
+                f"{self.capacity / self.demand_scale:g}"
+            )
+        total = int(self.demand.sum())
+        if total >= LARGEST_EXACT:
+            raise InstanceError("the demands are too large to add exactly")
+        if self.vehicles is not None:
+            if self.vehicles < 1:
+                raise InstanceError(f"vehicles must be positive, not {self.vehicles}")
+            if total > self.vehicles * self.capacity:
+                raise InstanceError(
+                    f"total demand {total / self.demand_scale:g} exceeds {self.vehicles} vehicles "
+                    f"of capacity {self.capacity / self.demand_scale:g}"
+                )
+
+    def _shown(self, i: int) -> str:
+        assert self.demand is not None
+        return f"{self.demand[i] / self.demand_scale:g}"
+
+    @property
+    def n(self) -> int:
+        """Number of nodes, the depot included."""
+        shape = self.matrix if self.matrix is not None else self.xy
+        assert shape is not None
+        return len(shape)
+
+    @property
+    def is_cvrp(self) -> bool:
+        return self.demand is not None
+
+    @property
+    def problem(self) -> str:
+        """'cvrp' or 'tsp', for people; code branches on `demand`."""
+        return "cvrp" if self.is_cvrp else "tsp"
+
+    @property
+    def integral(self) -> bool:
+        """Whether every distance is a whole number, so that costs are integers."""
+        if self.matrix is not None:
+            return bool(np.issubdtype(self.matrix.dtype, np.integer))
+        return self.metric is not Metric.EXACT
+
+    def distance(self, i: npt.ArrayLike, j: npt.ArrayLike) -> Any:
+        """Distance between nodes; arrays broadcast. Whole numbers are still float64 here."""
+        a, b = np.asarray(i), np.asarray(j)
+        if self.matrix is not None:
+            out = self.matrix[a, b].astype(np.float64)
+        else:
+            points = self.xy if self._radians is None else self._radians
+            assert points is not None
+            p, q = points[a], points[b]
+            out = np.where(a == b, 0.0, _METRICS[self.metric](p, q))
+        return out if out.ndim else float(out)
+
+
+def _coordinates(xy: npt.ArrayLike) -> Floats:
+    try:
+        points = np.asarray(xy, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InstanceError(f"coordinates are not numbers: {error}") from None
+    if points.ndim != 2 or points.shape[1] != 2:
+        raise InstanceError(f"coordinates have shape {points.shape}, expected (n, 2)")
+    if not np.isfinite(points).all():
+        i = int(np.argmax(~np.isfinite(points).all(axis=1)))
+        raise InstanceError(f"node {i + 1} has the coordinates {points[i, 0]}, {points[i, 1]}")
+    return points
+
+
+def _matrix(values: npt.ArrayLike) -> npt.NDArray[Any]:
+    matrix = np.asarray(values)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InstanceError(f"the distance matrix has shape {matrix.shape}, expected (n, n)")
+    if not (np.issubdtype(matrix.dtype, np.integer) or np.issubdtype(matrix.dtype, np.floating)):
+        raise InstanceError("the distance matrix is not numeric")
+    if not np.isfinite(matrix).all():
+        raise InstanceError("the distance matrix has a value that is not finite")
+    if (matrix < 0).any():
+        i, j = np.argwhere(matrix < 0)[0]
+        raise InstanceError(f"the distance of nodes {i + 1} and {j + 1} is negative")
+    if not np.array_equal(matrix, matrix.T):
+        i, j = np.argwhere(matrix != matrix.T)[0]
+        raise InstanceError(
+            f"the distance matrix is not symmetric (nodes {i + 1} and {j + 1}); "
+            "asymmetric problems are not solved here"
+        )
+    if float(matrix.max(initial=0)) >= LARGEST_EXACT:
+        raise InstanceError("a distance is too large to be exact")
+    whole = np.issubdtype(matrix.dtype, np.integer) or bool(np.all(matrix == np.floor(matrix)))
+    matrix = matrix.astype(np.int64 if whole else np.float64)
+    np.fill_diagonal(matrix, 0)
+    return matrix
+
+
+def _fixed_edges(edges: Iterable[Sequence[int]], n: int) -> tuple[tuple[int, int], ...]:
+    """Sorted, without repeats; must be disjoint paths (or one tour through all nodes)."""
+    chosen = sorted({(min(int(a), int(b)), max(int(a), int(b))) for a, b in edges})
+    root = list(range(n))
+
+    def find(i: int) -> int:
+        while root[i] != i:
+            root[i] = root[root[i]]
+            i = root[i]
+        return i
+
+    degree = [0] * n
+    for count, (a, b) in enumerate(chosen, start=1):
+        if a < 0 or b >= n or a == b:
+            raise InstanceError(f"the fixed edge {a + 1} - {b + 1} does not join two nodes")
+        degree[a] += 1
+        degree[b] += 1
+        if degree[a] > 2 or degree[b] > 2:
+            raise InstanceError(f"more than two fixed edges at node {(a if degree[a] > 2 else b) + 1}")
+        if find(a) == find(b) and not (count == len(chosen) == n):
+            raise InstanceError(f"the fixed edges close a cycle at {a + 1} - {b + 1}")
+        root[find(a)] = find(b)
+    return tuple(chosen)
+
+
+def _geo_radians(xy: Floats) -> Floats:
+    degrees = np.trunc(xy)  # DDD.MM: whole degrees, then minutes
+    return np.asarray(TSPLIB_PI * (degrees + 5.0 * (xy - degrees) / 3.0) / 180.0)
+
+
+def _euclid(p: Floats, q: Floats) -> Floats:
+    d = p - q
+    return np.asarray(np.sqrt(d[..., 0] * d[..., 0] + d[..., 1] * d[..., 1]))
+
+
+def _att(p: Floats, q: Floats) -> Floats:
+    d = p - q
+    r = np.sqrt((d[..., 0] * d[..., 0] + d[..., 1] * d[..., 1]) / 10.0)
+    t = np.floor(r + 0.5)
+    return np.asarray(np.where(t < r, t + 1.0, t))
+
+
+def _geo(p: Floats, q: Floats) -> Floats:
+    q1 = np.cos(p[..., 1] - q[..., 1])
+    q2 = np.cos(p[..., 0] - q[..., 0])
+    q3 = np.cos(p[..., 0] + q[..., 0])
+    angle = np.arccos(np.clip(0.5 * ((1.0 + q1) * q2 - (1.0 - q1) * q3), -1.0, 1.0))
+    return np.asarray(np.floor(EARTH_RADIUS_KM * angle + 1.0))
+
+
+_METRICS = {
+    Metric.EXACT: _euclid,
+    Metric.EUC_2D: lambda p, q: np.floor(_euclid(p, q) + 0.5),
+    Metric.CEIL_2D: lambda p, q: np.ceil(_euclid(p, q)),
+    Metric.ATT: _att,
+    Metric.GEO: _geo,
+    Metric.MAN_2D: lambda p, q: np.floor(np.abs(p - q).sum(axis=-1) + 0.5),
+    Metric.MAX_2D: lambda p, q: np.floor(np.abs(p - q) + 0.5).max(axis=-1),
+}
+
+
+def tsp(
+    xy: npt.ArrayLike | None = None,
+    *,
+    matrix: npt.ArrayLike | None = None,
+    metric: Metric | str = Metric.EXACT,
+    fixed_edges: Iterable[Sequence[int]] = (),
+    name: str = "tsp",
+) -> Instance:
+    """A travelling salesman problem from coordinates (n, 2) or a symmetric matrix (n, n).
+
+    >>> import drhg
+    >>> drhg.tsp([[0, 0], [0, 3], [4, 0]]).n
+    3
+    """
+    return Instance(
+        name=name,
+        metric=_metric(metric, matrix),
+        xy=None if xy is None else _coordinates(xy),
+        matrix=None if matrix is None else np.asarray(matrix),
+        fixed_edges=_fixed_pairs(fixed_edges),
+    )
+
+
+def cvrp(
+    xy: npt.ArrayLike | None,
+    demand: npt.ArrayLike,
+    capacity: float,
+    *,
+    matrix: npt.ArrayLike | None = None,
+    depot: int = 0,
+    vehicles: int | None = None,
+    max_distance: float | None = None,
+    service_time: float = 0.0,
+    metric: Metric | str = Metric.EXACT,
+    name: str = "cvrp",
+) -> Instance:
+    """A capacitated vehicle routing problem; `demand` has one entry per node, the depot's is 0.
+
+    >>> import drhg
+    >>> drhg.cvrp([[0, 0], [0, 1], [1, 0]], [0, 2, 3], capacity=4).problem
+    'cvrp'
+    """
+    scaled, scaled_capacity, scale = whole_demand(demand, capacity)
+    return Instance(
+        name=name,
+        metric=_metric(metric, matrix),
+        xy=None if xy is None else _coordinates(xy),
+        matrix=None if matrix is None else np.asarray(matrix),
+        demand=scaled,
+        capacity=scaled_capacity,
+        demand_scale=scale,
+        depot=int(depot),
+        vehicles=None if vehicles is None else int(vehicles),
+        max_distance=None if max_distance is None else float(max_distance),
+        service_time=float(service_time),
+    )
+
+
+def _metric(metric: Metric | str, matrix: npt.ArrayLike | None) -> Metric:
+    if matrix is not None:
+        return Metric.EXPLICIT
+    if isinstance(metric, str):
+        try:
+            return Metric[metric.upper()]
+        except KeyError:
+            known = ", ".join(m.name for m in Metric)
+            raise InstanceError(f"unknown metric {metric!r}; known: {known}") from None
+    return Metric(metric)
+
+
+def _fixed_pairs(edges: Iterable[Sequence[int]]) -> tuple[tuple[int, int], ...]:
+    pairs = [tuple(int(i) for i in edge) for edge in edges]
+    if any(len(pair) != 2 for pair in pairs):
+        raise InstanceError("a fixed edge is a pair of nodes")
+    return tuple((a, b) for a, b in pairs)
+
+
+def whole_demand(demand: npt.ArrayLike, capacity: float) -> tuple[Ints, int, int]:
+    """Demand and capacity as int64, and the power of ten they were multiplied by to get there.
+
+    Decimals such as 0.25 are scaled exactly; what no power of ten up to 10^9 makes whole is refused.
+    """
+    values = np.asarray(demand)
+    if values.ndim != 1:
+        raise InstanceError(f"demand has shape {values.shape}, expected (n,)")
+    if np.issubdtype(values.dtype, np.integer) and float(capacity) == int(capacity):
+        return values.astype(np.int64), int(capacity), 1
+    try:
+        exact = [Decimal(repr(float(v))) for v in [*values.tolist(), capacity]]
+    except (TypeError, ValueError, InvalidOperation):
+        raise InstanceError("demand and capacity must be numbers") from None
+    if not all(v.is_finite() for v in exact):
+        raise InstanceError("demand and capacity must be finite")
+    exponents = [v.normalize().as_tuple().exponent for v in exact]
+    digits = max(0, *(-e for e in exponents if isinstance(e, int)))
+    scale = 10 ** min(digits, 9)
+    whole = [v * scale for v in exact]
+    if any(v != v.to_integral_value() or abs(v) >= LARGEST_EXACT for v in whole):
+        raise InstanceError("demand or capacity is not a decimal number of at most 9 places")
+    numbers = [int(v) for v in whole]
+    return np.array(numbers[:-1], dtype=np.int64), numbers[-1], scale
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Routes as arrays of 0-based node numbers, the depot left out; a TSP tour is its only route."""
+
+    routes: tuple[Ints, ...]
+
+    def __init__(self, routes: Iterable[npt.ArrayLike]) -> None:
+        arrays = []
+        for route in routes:
+            array = np.asarray(route)
+            if array.ndim != 1 or not (array.size == 0 or np.issubdtype(array.dtype, np.integer)):
+                raise SolutionError("a route is a list of node numbers")
+            if array.size:
+                arrays.append(_frozen(array.astype(np.int64)))
+        object.__setattr__(self, "routes", tuple(arrays))
+
+    @property
+    def tour(self) -> Ints:
+        """The only route: the visiting order of a TSP."""
+        if len(self.routes) != 1:
+            raise SolutionError(f"{len(self.routes)} routes are not one tour")
+        return self.routes[0]
+
+    def __repr__(self) -> str:
+        nodes = sum(len(route) for route in self.routes)
+        return f"Solution({len(self.routes)} routes, {nodes} nodes)"
+
+
+def _route_length(instance: Instance, route: Ints) -> float:
+    """Length of one route: closed for a TSP, from and to the depot for a CVRP."""
+    if instance.is_cvrp:
+        route = np.concatenate(([instance.depot], route))
+    return float(np.sum(instance.distance(route, np.roll(route, -1))))
+
+
+def cost(instance: Instance, solution: Solution) -> Cost:
+    """Total length, recomputed from scratch; an `int` for rounded metrics.
+
+    >>> import drhg
+    >>> square = drhg.tsp([[0, 0], [0, 1], [1, 1], [1, 0]])
+    >>> drhg.cost(square, drhg.Solution([[0, 1, 2, 3]]))
+    4.0
+    """
+    total = sum(_route_length(instance, route) for route in solution.routes)
+    return round(total) if instance.integral else float(total)
+
+
+def check(instance: Instance, solution: Solution) -> list[str]:
+    """Every violation of the instance's rules, in words; empty means the solution is valid.
+
+    >>> import drhg
+    >>> drhg.check(drhg.tsp([[0, 0], [0, 1], [1, 1]]), drhg.Solution([[0, 1]]))
+    ['node 3 is not visited']
+    """
+    n, found = instance.n, []
+    visits = np.zeros(n, dtype=np.int64)
+    for r, route in enumerate(solution.routes, start=1):
+        outside = (route < 0) | (route >= n)
+        found += [f"route {r} names node {i + 1}, which does not exist" for i in route[outside]]
+        np.add.at(visits, route[~outside], 1)
+    if instance.is_cvrp:
+        if visits[instance.depot]:
+            found.append(f"the depot (node {instance.depot + 1}) stands inside a route")
+        visits[instance.depot] = 1
+    elif len(solution.routes) != 1:
+        found.append(f"a tour is one route, not {len(solution.routes)}")
+    found += [f"node {i + 1} is not visited" for i in np.flatnonzero(visits == 0)]
+    found += [f"node {i + 1} is visited {visits[i]} times" for i in np.flatnonzero(visits > 1)]
+    if any(((route < 0) | (route >= n)).any() for route in solution.routes):
+        return found
+    if instance.demand is not None and instance.capacity is not None:
+        found += _route_violations(instance, solution)
+    else:
+        found += _lost_fixed_edges(instance, solution)
+    return found
+
+
+def _route_violations(instance: Instance, solution: Solution) -> list[str]:
+    assert instance.demand is not None
+    assert instance.capacity is not None
+    found, scale = [], instance.demand_scale
+    for r, route in enumerate(solution.routes, start=1):
+        load = int(instance.demand[route].sum())
+        if load > instance.capacity:
+            found.append(
+                f"route {r} carries {load / scale:g}, capacity is {instance.capacity / scale:g}"
+            )
+        if instance.max_distance is not None:
+            length = _route_length(instance, route) + instance.service_time * len(route)
+            if length > instance.max_distance * (1 + 1e-9):
+                found.append(f"route {r} is {length:g} long, allowed is {instance.max_distance:g}")
+    if instance.vehicles is not None and len(solution.routes) > instance.vehicles:
+        found.append(f"{len(solution.routes)} routes, but only {instance.vehicles} vehicles")
+    return found
+
+
+def _lost_fixed_edges(instance: Instance, solution: Solution) -> list[str]:
+    if not instance.fixed_edges:
+        return []
+    present = set()
+    for route in solution.routes:
+        for a, b in zip(route.tolist(), np.roll(route, -1).tolist(), strict=True):
+            present.add((min(a, b), max(a, b)))
+    return [
+        f"the fixed edge {a + 1} - {b + 1} is missing"
+        for a, b in instance.fixed_edges
+        if (a, b) not in present
+    ]
+
+
+def validated(instance: Instance, solution: Solution) -> Solution:
+    """The same solution, or a `SolutionError` that names what is wrong with it."""
+    found = check(instance, solution)
+    if found:
+        more = f" (and {len(found) - 5} more)" if len(found) > 5 else ""
+        raise SolutionError("; ".join(found[:5]) + more)
+    return solution
