@@ -13,15 +13,13 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, cast
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
 from drhg.problem import EARTH_RADIUS_KM, Instance, Metric
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _cache_folder() -> str:
@@ -33,7 +31,11 @@ def _cache_folder() -> str:
             digest.update(text)
     name = f"drhg-{digest.hexdigest()[:16]}"
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    for root in (os.environ.get("NUMBA_CACHE_DIR"), os.path.join(home, "drhg"), tempfile.gettempdir()):
+    for root in (
+        os.environ.get("NUMBA_CACHE_DIR"),
+        os.path.join(home, "drhg"),
+        tempfile.gettempdir(),
+    ):
         if not root:
             continue
         folder = os.path.join(root, name)
@@ -49,14 +51,15 @@ def _cache_folder() -> str:
 CACHE_FOLDER = _cache_folder()
 
 
-def kernel(function: F) -> F:
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile on first call, without the GIL, cached on disk in the package's own folder."""
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = CACHE_FOLDER or before
     try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+        compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     finally:
         numba.config.CACHE_DIR = before
+    return cast(Callable[..., Any], compiled)
 
 
 class Space(NamedTuple):
@@ -81,7 +84,7 @@ _EXACT, _EUC, _CEIL, _ATT, _GEO, _MAN, _MAX = (int(m) for m in list(Metric)[:7])
 
 
 @kernel
-def distance(metric, points, matrix, i, j):  # type: ignore[no-untyped-def]
+def distance(metric, points, matrix, i, j):
     """The compiled twin of `Instance.distance` for two nodes."""
     if metric == 7:
         return matrix[i, j]
@@ -116,7 +119,7 @@ def random_state(seed: int, stream: int = 0) -> npt.NDArray[np.uint64]:
 
 
 @kernel
-def random_bits(state):  # type: ignore[no-untyped-def]
+def random_bits(state):
     """Next 64 random bits (xorshift128+); `state` is advanced in place."""
     a, b = state[0], state[1]
     state[0] = b
@@ -128,12 +131,12 @@ def random_bits(state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def random_float(state):  # type: ignore[no-untyped-def]
+def random_float(state):
     """Uniform in [0, 1)."""
     return np.float64(random_bits(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
 @kernel
-def random_below(state, n):  # type: ignore[no-untyped-def]
+def random_below(state, n):
     """Uniform in 0 .. n - 1."""
     return np.int64(random_float(state) * n)

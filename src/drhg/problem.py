@@ -6,7 +6,7 @@ problem by name. The checker here shares no code with the solver.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from enum import IntEnum
@@ -112,7 +112,8 @@ class Instance:
             largest = EARTH_RADIUS_KM * TSPLIB_PI + 1
         else:
             assert self.xy is not None
-            largest = float(np.ptp(self.xy, axis=0).sum())
+            with np.errstate(over="ignore"):
+                largest = float(np.ptp(self.xy, axis=0).sum())
         if not largest * self.n < LARGEST_EXACT:
             raise InstanceError(
                 f"distances up to {largest:.3g} between {self.n} nodes are too large to add exactly"
@@ -137,7 +138,9 @@ class Instance:
         if not 0 <= self.depot < self.n:
             raise InstanceError(f"depot {self.depot} is not one of the {self.n} nodes")
         if not 1 <= int(self.capacity) < LARGEST_EXACT:
-            raise InstanceError(f"capacity must be positive, not {self.capacity}")
+            raise InstanceError(f"capacity must be positive and exact, not {self.capacity}")
+        if self.demand_scale not in [10**p for p in range(10)]:
+            raise InstanceError(f"demand_scale must be a power of ten, not {self.demand_scale}")
         put("demand", _frozen(demand.astype(np.int64)))
         assert self.demand is not None
         if (self.demand < 0).any():
@@ -151,7 +154,7 @@ class Instance:
                 f"node {i + 1} demands {self._shown(i)}, more than the capacity "
                 f"{self.capacity / self.demand_scale:g}"
             )
-        total = int(self.demand.sum())
+        total = sum(self.demand.tolist())  # not numpy's sum, which may wrap
         if total >= LARGEST_EXACT:
             raise InstanceError("the demands are too large to add exactly")
         if self.vehicles is not None:
@@ -206,7 +209,7 @@ class Instance:
 def _coordinates(xy: npt.ArrayLike) -> Floats:
     try:
         points = np.asarray(xy, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InstanceError(f"coordinates are not numbers: {error}") from None
     if points.ndim != 2 or points.shape[1] != 2:
         raise InstanceError(f"coordinates have shape {points.shape}, expected (n, 2)")
@@ -217,7 +220,10 @@ def _coordinates(xy: npt.ArrayLike) -> Floats:
 
 
 def _matrix(values: npt.ArrayLike) -> npt.NDArray[Any]:
-    matrix = np.asarray(values)
+    try:
+        matrix = np.asarray(values)
+    except ValueError as error:  # rows of unequal length
+        raise InstanceError(f"the distance matrix is not one: {error}") from None
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InstanceError(f"the distance matrix has shape {matrix.shape}, expected (n, n)")
     if not (np.issubdtype(matrix.dtype, np.integer) or np.issubdtype(matrix.dtype, np.floating)):
@@ -259,7 +265,9 @@ def _fixed_edges(edges: Iterable[Sequence[int]], n: int) -> tuple[tuple[int, int
         degree[a] += 1
         degree[b] += 1
         if degree[a] > 2 or degree[b] > 2:
-            raise InstanceError(f"more than two fixed edges at node {(a if degree[a] > 2 else b) + 1}")
+            raise InstanceError(
+                f"more than two fixed edges at node {(a if degree[a] > 2 else b) + 1}"
+            )
         if find(a) == find(b) and not (count == len(chosen) == n):
             raise InstanceError(f"the fixed edges close a cycle at {a + 1} - {b + 1}")
         root[find(a)] = find(b)
@@ -268,6 +276,12 @@ def _fixed_edges(edges: Iterable[Sequence[int]], n: int) -> tuple[tuple[int, int
 
 def _geo_radians(xy: Floats) -> Floats:
     degrees = np.trunc(xy)  # DDD.MM: whole degrees, then minutes
+    outside = (np.abs(degrees) > [90, 360]).any(axis=1)
+    if outside.any():
+        i = int(np.argmax(outside))
+        raise InstanceError(
+            f"node {i + 1} is not on the globe: latitude {xy[i, 0]:g}, longitude {xy[i, 1]:g}"
+        )
     return np.asarray(TSPLIB_PI * (degrees + 5.0 * (xy - degrees) / 3.0) / 180.0)
 
 
@@ -291,7 +305,7 @@ def _geo(p: Floats, q: Floats) -> Floats:
     return np.asarray(np.floor(EARTH_RADIUS_KM * angle + 1.0))
 
 
-_METRICS = {
+_METRICS: dict[Metric, Callable[[Floats, Floats], Floats]] = {
     Metric.EXACT: _euclid,
     Metric.EUC_2D: lambda p, q: np.floor(_euclid(p, q) + 0.5),
     Metric.CEIL_2D: lambda p, q: np.ceil(_euclid(p, q)),
@@ -369,7 +383,10 @@ def _metric(metric: Metric | str, matrix: npt.ArrayLike | None) -> Metric:
         except KeyError:
             known = ", ".join(m.name for m in Metric)
             raise InstanceError(f"unknown metric {metric!r}; known: {known}") from None
-    return Metric(metric)
+    try:
+        return Metric(metric)
+    except ValueError:
+        raise InstanceError(f"unknown metric {metric!r}") from None
 
 
 def _fixed_pairs(edges: Iterable[Sequence[int]]) -> tuple[tuple[int, int], ...]:
@@ -382,16 +399,16 @@ def _fixed_pairs(edges: Iterable[Sequence[int]]) -> tuple[tuple[int, int], ...]:
 def whole_demand(demand: npt.ArrayLike, capacity: float) -> tuple[Ints, int, int]:
     """Demand and capacity as int64, and the power of ten they were multiplied by to get there.
 
-    Decimals such as 0.25 are scaled exactly; what no power of ten up to 10^9 makes whole is refused.
+    Decimals such as 0.25 are scaled exactly; what no power of ten up to 10^9 makes whole is not.
     """
     values = np.asarray(demand)
     if values.ndim != 1:
         raise InstanceError(f"demand has shape {values.shape}, expected (n,)")
-    if np.issubdtype(values.dtype, np.integer) and float(capacity) == int(capacity):
-        return values.astype(np.int64), int(capacity), 1
     try:
+        if np.issubdtype(values.dtype, np.integer) and float(capacity).is_integer():
+            return values.astype(np.int64), int(capacity), 1
         exact = [Decimal(repr(float(v))) for v in [*values.tolist(), capacity]]
-    except (TypeError, ValueError, InvalidOperation):
+    except (TypeError, ValueError, OverflowError, InvalidOperation):
         raise InstanceError("demand and capacity must be numbers") from None
     if not all(v.is_finite() for v in exact):
         raise InstanceError("demand and capacity must be finite")
@@ -407,14 +424,17 @@ def whole_demand(demand: npt.ArrayLike, capacity: float) -> tuple[Ints, int, int
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Routes as arrays of 0-based node numbers, the depot left out; a TSP tour is its only route."""
+    """Routes as arrays of node numbers from 0, the depot left out; a TSP tour is its only route."""
 
     routes: tuple[Ints, ...]
 
     def __init__(self, routes: Iterable[npt.ArrayLike]) -> None:
         arrays = []
         for route in routes:
-            array = np.asarray(route)
+            try:
+                array = np.asarray(route)
+            except ValueError:  # lists of unequal length
+                raise SolutionError("a route is a list of node numbers") from None
             if array.ndim != 1 or not (array.size == 0 or np.issubdtype(array.dtype, np.integer)):
                 raise SolutionError("a route is a list of node numbers")
             if array.size:

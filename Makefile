@@ -1,0 +1,50 @@
+# `make demo` and `make test` set up everything they need in .venv; a second run is quick.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+# Compiled kernels are kept between runs and shared by all test processes.
+export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
+
+# The cost that the demo is measured against, produced after `make demo` by
+#   .venv/bin/pip install fast_tsp && .venv/bin/python examples/reference.py out/demo.tsp 60
+DEMO_REFERENCE ?= 23.025778499059655
+DEMO_SECONDS   ?= 8
+
+.PHONY: help demo test lint clean
+
+help:
+	@echo "make demo    install, solve a problem of 1,000 cities, draw it to out/demo.png"
+	@echo "make test    install, then lint, types and tests"
+	@echo "make lint    lint and types only"
+	@echo "make clean   remove everything that was built"
+
+demo: $(VENV)/.demo
+	@mkdir -p out
+	$(BIN)/drhg generate uniform-tsp -n 1000 -s 1 -o out/demo.tsp
+	$(BIN)/drhg solve out/demo.tsp -t $(DEMO_SECONDS) -s 1 --threads 2 -o out/demo.tour --plot out/demo.png -f json > out/demo.json
+	@$(BIN)/python examples/gap.py out/demo.json $(DEMO_REFERENCE)
+	@echo "picture    out/demo.png"
+
+test: lint
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) out build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install -e '.[plot]' -c constraints.txt
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install -e '.[dev]' -c constraints.txt
+	@touch $@ $(VENV)/.demo

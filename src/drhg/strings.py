@@ -1,0 +1,475 @@
+"""Routes improved by removing strings of neighbouring customers and inserting them again.
+
+One compiled slice does many destroy-and-repair steps on a whole plan: strings of adjacent routes are
+cut out (slack induction by string removals, Christiaens and Vanden Berghe 2020), their customers are
+inserted greedily with blinks, and the step is kept by the annealing rule or undone from a log. A step
+looks only at the neighbours of what it moves, so its cost does not depend on the number of customers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from drhg.compiled import distance, kernel, random_below, random_float
+from drhg.hypergraph import Flags, Index, Rules
+from drhg.problem import Floats, Ints, Solution
+
+REMOVED = 10.0  # customers removed by a step, on average
+LONGEST = 10.0  # string that is removed from one route, at most
+BLINK = 0.01  # probability that an insertion position is overlooked
+NEAREST = 40  # neighbours next to which a customer may be inserted
+
+
+class Routes(NamedTuple):
+    """A plan as linked lists, changed in place by kernels. The depot ends every list."""
+
+    next: Index  # (n,)
+    prev: Index  # (n,)
+    route: Index  # (n,): route of each customer, -1 while it is in none
+    first: Index  # (R,): first customer of each route, the depot if it is empty
+    last: Index  # (R,)
+    load: Ints  # (R,)
+    length: Floats  # (R,): depot to depot, service included; kept only if there is a limit
+    count: Index  # (R,): customers
+    missing: Ints  # (n,): how often a customer was left out by a step, for scarce fleets
+
+
+def routes_of(rules: Rules, solution: Solution) -> Routes:
+    """Linked lists for a solution; customers that it leaves out are in no route."""
+    slots = min(rules.vehicles, rules.n, 2 * len(solution.routes) + 20)
+    state = Routes(
+        next=np.full(rules.n, rules.depot, np.int32),
+        prev=np.full(rules.n, rules.depot, np.int32),
+        route=np.full(rules.n, -1, np.int32),
+        first=np.full(slots, rules.depot, np.int32),
+        last=np.full(slots, rules.depot, np.int32),
+        load=np.zeros(slots, np.int64),
+        length=np.zeros(slots, np.float64),
+        count=np.zeros(slots, np.int32),
+        missing=np.zeros(rules.n, np.int64),
+    )
+    for r, route in enumerate(solution.routes):
+        state.first[r], state.last[r], state.count[r] = route[0], route[-1], len(route)
+        state.next[route[:-1]], state.prev[route[1:]] = route[1:], route[:-1]
+        state.route[route] = r
+        state.load[r] = rules.demand[route].sum()
+        stops = np.concatenate(([rules.depot], route, [rules.depot]))
+        steps = (distance(*rules.space, a, b) for a, b in zip(stops[:-1], stops[1:], strict=True))
+        state.length[r] = sum(steps) + rules.service * len(route)
+    return state
+
+
+def solution_of_routes(next: Index, first: Index, depot: int) -> Solution:
+    """The linked lists as a solution again."""
+    routes = []
+    for start in first:
+        route = []
+        node = int(start)
+        while node != depot:
+            route.append(node)
+            node = int(next[node])
+        routes.append(route)
+    return Solution(routes)
+
+
+@kernel
+def _take_out(
+    metric,
+    points,
+    matrix,
+    depot,
+    demand,
+    service,
+    next,
+    prev,
+    route,
+    first,
+    last,
+    load,
+    length,
+    count,
+    node,
+):
+    """Remove a customer from its route; returns the saving."""
+    r = route[node]
+    a, b = prev[node], next[node]
+    if a == depot:
+        first[r] = b
+    else:
+        next[a] = b
+    if b == depot:
+        last[r] = a
+    else:
+        prev[b] = a
+    gain = (
+        distance(metric, points, matrix, a, node)
+        + distance(metric, points, matrix, node, b)
+        - distance(metric, points, matrix, a, b)
+    )
+    route[node] = -1
+    load[r] -= demand[node]
+    length[r] -= gain + service
+    count[r] -= 1
+    return gain
+
+
+@kernel
+def _put_in(
+    metric,
+    points,
+    matrix,
+    depot,
+    demand,
+    service,
+    next,
+    prev,
+    route,
+    first,
+    last,
+    load,
+    length,
+    count,
+    node,
+    r,
+    a,
+):
+    """Insert a customer into route r after `a` (the depot: at its start); returns the cost."""
+    b = first[r] if a == depot else next[a]
+    prev[node], next[node] = a, b
+    if a == depot:
+        first[r] = node
+    else:
+        next[a] = node
+    if b == depot:
+        last[r] = node
+    else:
+        prev[b] = node
+    extra = (
+        distance(metric, points, matrix, a, node)
+        + distance(metric, points, matrix, node, b)
+        - distance(metric, points, matrix, a, b)
+    )
+    route[node] = r
+    load[r] += demand[node]
+    length[r] += extra + service
+    count[r] += 1
+    return extra
+
+
+@kernel
+def _best_place(
+    metric,
+    points,
+    matrix,
+    depot,
+    demand,
+    capacity,
+    max_length,
+    service,
+    next,
+    prev,
+    route,
+    first,
+    last,
+    load,
+    length,
+    count,
+    neighbours,
+    node,
+    empty,
+    state,
+):
+    """Cheapest allowed place of a customer: (cost, route, customer before it); route -1 if none.
+
+    Looks beside its nearest customers and at an empty route; at every place only if none is found.
+    """
+    best = np.inf
+    best_route = -1
+    best_after = depot
+    room = capacity - demand[node]
+    slack = max_length - service
+    if empty >= 0:
+        out = distance(metric, points, matrix, depot, node)
+        if 2.0 * out <= slack:
+            best, best_route = 2.0 * out, empty
+    for i in range(min(NEAREST, neighbours.shape[1])):
+        near = neighbours[node, i]
+        r = route[near]
+        if r < 0 or load[r] > room:
+            continue
+        there = distance(metric, points, matrix, near, node)
+        for side in range(2):
+            other = prev[near] if side == 0 else next[near]
+            extra = (
+                there
+                + distance(metric, points, matrix, other, node)
+                - distance(metric, points, matrix, near, other)
+            )
+            if extra < best and length[r] + extra <= slack and random_float(state) >= BLINK:
+                best, best_route = extra, r
+                best_after = other if side == 0 else near
+    if best_route >= 0:
+        return best, best_route, best_after
+    for r in range(len(first)):
+        if count[r] == 0 or load[r] > room:
+            continue
+        a = depot
+        b = first[r]
+        while True:
+            extra = (
+                distance(metric, points, matrix, a, node)
+                + distance(metric, points, matrix, node, b)
+                - distance(metric, points, matrix, a, b)
+            )
+            if extra < best and length[r] + extra <= slack:
+                best, best_route, best_after = extra, r, a
+            if b == depot:
+                break
+            a = b
+            b = next[b]
+    return best, best_route, best_after
+
+
+@kernel
+def _remove_strings(
+    metric,
+    points,
+    matrix,
+    depot,
+    demand,
+    service,
+    next,
+    prev,
+    route,
+    first,
+    last,
+    load,
+    length,
+    count,
+    neighbours,
+    mean_size,
+    seed,
+    state,
+    stamp,
+    mark,
+    out,
+    log,
+):
+    """Cut strings out of routes near the seed; returns (customers removed, saving)."""
+    n_out = 0
+    saving = 0.0
+    limit = min(LONGEST, mean_size)
+    strings = int(1.0 + random_float(state) * (4.0 * REMOVED / (1.0 + limit) - 1.0))
+    done = 0
+    for i in range(-1, neighbours.shape[1]):
+        node = seed if i < 0 else neighbours[seed, i]
+        r = route[node]
+        if r < 0 or mark[r] == stamp:
+            continue
+        mark[r] = stamp
+        longest = min(float(count[r]), limit)
+        size = int(1.0 + random_float(state) * longest)
+        size = min(size, count[r])
+        # half of the time a string is cut with a piece in its middle spared
+        spared = 0
+        if size > 1 and size < count[r] and random_float(state) < 0.5:
+            spared = 1
+            while size + spared < count[r] and random_float(state) < BLINK:
+                spared += 1
+        total = size + spared
+        ahead = random_below(state, total)  # the string starts so many places before the node
+        start = node
+        for _ in range(ahead):
+            if prev[start] == depot:
+                break
+            start = prev[start]
+        # shift it back if it would run over the end of the route
+        tail = start
+        reach = 1
+        while reach < total and next[tail] != depot:
+            tail = next[tail]
+            reach += 1
+        while reach < total and prev[start] != depot:
+            start = prev[start]
+            reach += 1
+        keep_from = 1 + random_below(state, size - 1) if spared > 0 and size > 1 else total
+        node = start
+        for j in range(reach):
+            after = next[node]
+            if not (keep_from <= j < keep_from + spared):
+                log[n_out, 0] = node
+                log[n_out, 1] = r
+                log[n_out, 2] = prev[node]
+                out[n_out] = node
+                n_out += 1
+                saving += _take_out(
+                    metric, points, matrix, depot, demand, service,
+                    next, prev, route, first, last, load, length, count, node,
+                )  # fmt: skip
+            node = after
+        done += 1
+        if done >= strings:
+            break
+    return n_out, saving
+
+
+@kernel
+def _sort_for_insertion(metric, points, matrix, depot, demand, out, n_out, state, key):
+    """Order the customers: at random, by demand, far first or near first (weights 4 4 2 1)."""
+    draw = random_below(state, 11)
+    for i in range(n_out):
+        node = out[i]
+        if draw < 4:
+            key[i] = random_float(state)
+        elif draw < 8:
+            key[i] = -demand[node]
+        elif draw < 10:
+            key[i] = -distance(metric, points, matrix, depot, node)
+        else:
+            key[i] = distance(metric, points, matrix, depot, node)
+    for i in range(1, n_out):
+        value, node = key[i], out[i]
+        j = i
+        while j > 0 and key[j - 1] > value:
+            key[j], out[j] = key[j - 1], out[j - 1]
+            j -= 1
+        key[j], out[j] = value, node
+
+
+@kernel
+def string_slice(
+    metric,
+    points,
+    matrix,
+    depot,
+    demand,
+    capacity,
+    max_length,
+    service,
+    customers,
+    neighbours,
+    next,
+    prev,
+    route,
+    first,
+    last,
+    load,
+    length,
+    count,
+    missing,
+    cost,
+    best_cost,
+    best_next,
+    best_first,
+    temperature,
+    cooling,
+    steps,
+    state,
+):
+    """`steps` times: remove strings, insert, accept by annealing or undo. In place.
+
+    Returns (cost, best cost, customers in no route). The best plan is copied to best_next and
+    best_first whenever it is beaten. While customers are in no route, a step is kept if those it
+    leaves out have been left out less often than those left out before.
+    """
+    n_customers = len(customers)
+    slots = len(first)
+    room = n_customers + 8
+    out = np.empty(room, np.int64)
+    key = np.empty(room, np.float64)
+    log = np.empty((room, 3), np.int64)
+    mark = np.zeros(slots, np.int64)
+    absent = np.empty(room, np.int64)
+    n_absent = 0
+    for i in range(n_customers):
+        if route[customers[i]] < 0:
+            absent[n_absent] = customers[i]
+            n_absent += 1
+    used = 0
+    for r in range(slots):
+        used += 1 if count[r] > 0 else 0
+    empty = 0
+    for step in range(1, steps + 1):
+        mean_size = (n_customers - n_absent) / max(1, used)
+        seed = customers[random_below(state, n_customers)]
+        n_removed, saving = _remove_strings(
+            metric, points, matrix, depot, demand, service,
+            next, prev, route, first, last, load, length, count,
+            neighbours, mean_size, seed, state, step, mark, out, log,
+        )  # fmt: skip
+        delta = -saving
+        n_out = n_removed
+        used_before = used
+        for i in range(n_removed):  # routes that lost their last customer, each counted once
+            r = log[i, 1]
+            if count[r] == 0 and (i + 1 == n_removed or log[i + 1, 1] != r):
+                used -= 1
+        before = 0
+        for i in range(n_absent):
+            out[n_out] = absent[i]
+            before += missing[absent[i]]
+            n_out += 1
+        _sort_for_insertion(metric, points, matrix, depot, demand, out, n_out, state, key)
+        n_put = 0
+        n_left = 0
+        after = 0
+        for i in range(n_out):
+            node = out[i]
+            tries = 0
+            while tries < slots and count[empty] > 0:  # the next empty route, if there is one
+                empty = empty + 1 if empty + 1 < slots else 0
+                tries += 1
+            _, r, a = _best_place(
+                metric, points, matrix, depot, demand, capacity, max_length, service,
+                next, prev, route, first, last, load, length, count,
+                neighbours, node, empty if count[empty] == 0 else -1, state,
+            )  # fmt: skip
+            if r < 0:
+                n_left += 1
+                after += missing[node]
+            else:
+                delta += _put_in(
+                    metric, points, matrix, depot, demand, service,
+                    next, prev, route, first, last, load, length, count, node, r, a,
+                )  # fmt: skip
+                used += 1 if count[r] == 1 else 0
+                key[n_put] = node
+                n_put += 1
+        if n_left == 0 and n_absent == 0:
+            keep = delta < -temperature * np.log(1.0 - random_float(state)) + 1e-12
+        elif n_left == 0:
+            keep = True
+        else:
+            keep = n_absent > 0 and after <= before
+        if n_left > 0:
+            w = 0
+            for i in range(n_out):
+                if route[out[i]] < 0:
+                    missing[out[i]] += 1
+                    if keep:
+                        absent[w] = out[i]
+                        w += 1
+        if keep:
+            cost += delta
+            n_absent = n_left
+            if n_absent == 0 and cost < best_cost - 1e-9:
+                best_cost = cost
+                best_next[:] = next
+                best_first[:] = first
+        else:
+            used = used_before
+            for i in range(n_put - 1, -1, -1):
+                _take_out(
+                    metric, points, matrix, depot, demand, service,
+                    next, prev, route, first, last, load, length, count, int(key[i]),
+                )  # fmt: skip
+            for i in range(n_removed - 1, -1, -1):
+                _put_in(
+                    metric, points, matrix, depot, demand, service,
+                    next, prev, route, first, last, load, length, count,
+                    log[i, 0], log[i, 1], log[i, 2],
+                )  # fmt: skip
+        temperature *= cooling
+    return cost, best_cost, n_absent

@@ -1,0 +1,484 @@
+"""The command line: what it prints, writes and returns, for good and bad input and on signals."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import drhg
+from drhg import cli
+from drhg.io import write_instance
+
+TSP = """NAME: square
+TYPE: TSP
+DIMENSION: 4
+EDGE_WEIGHT_TYPE: EUC_2D
+NODE_COORD_SECTION
+1 0 0
+2 0 10
+3 10 10
+4 10 0
+EOF
+"""
+TOUR = "NAME: square\nTYPE: TOUR\nDIMENSION: 4\nTOUR_SECTION\n1\n2\n3\n4\n-1\nEOF\n"
+VRP = """NAME: cross
+TYPE: CVRP
+DIMENSION: 5
+CAPACITY: 2
+EDGE_WEIGHT_TYPE: EUC_2D
+NODE_COORD_SECTION
+1 0 0
+2 0 10
+3 10 0
+4 0 -10
+5 -10 0
+DEMAND_SECTION
+1 0
+2 1
+3 1
+4 1
+5 1
+DEPOT_SECTION
+1
+-1
+EOF
+"""
+JSON_KEYS = ["name", "problem", "n", "cost", "status", "seconds", "iterations", "seed", "repair"]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a small TSP, a tour of it and a small CVRP, as the working folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "square.tsp").write_text(TSP)
+    (tmp_path / "square.tour").write_text(TOUR)
+    (tmp_path / "cross.vrp").write_text(VRP)
+    return tmp_path
+
+
+def run(*arguments: str) -> Any:
+    """Run the command line in this process."""
+    return CliRunner().invoke(cli.app, list(arguments), catch_exceptions=False)
+
+
+def shell(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command line as a user does."""
+    command = [sys.executable, "-m", "drhg.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120)
+
+
+# --- a prepared solver: what the command line does with each kind of result ---------------------
+
+
+@dataclass(frozen=True)
+class Point:
+    seconds: float
+    iterations: int
+    cost: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    instance: drhg.Instance
+    solution: drhg.Solution
+    cost: float
+    status: str = "time"
+    seconds: float = 1.25
+    iterations: int = 7
+    seed: int = 3
+    repair: str = "local"
+    trace: tuple[Point, ...] = ()
+    unplaced: tuple[int, ...] = ()
+
+
+@dataclass
+class Prepared:
+    """Stands in for `drhg.solver`; keeps what it was called with."""
+
+    status: str = "time"
+    unplaced: tuple[int, ...] = ()
+    calls: list[dict[str, Any]] = field(default_factory=list)
+
+    def solve(self, instance: drhg.Instance, **options: Any) -> Outcome:
+        self.calls.append({"instance": instance, **options})
+        nodes = [i for i in range(instance.n) if not instance.is_cvrp or i != instance.depot]
+        kept = [i for i in nodes if i not in self.unplaced]
+        routes = [kept[i : i + 2] for i in range(0, len(kept), 2)] if instance.is_cvrp else [kept]
+        solution = drhg.Solution(routes)
+        for i in range(3):
+            options["on_improve"](Point(0.1 * i, i, 50 - i), solution)
+        value = drhg.cost(instance, solution)
+        return Outcome(instance, solution, value, self.status, unplaced=self.unplaced)
+
+
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch) -> Prepared:
+    stand_in, module = Prepared(), ModuleType("drhg.solver")
+    module.solve, module.REPAIRS = stand_in.solve, ("auto", "local", "insertion")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "drhg.solver", module)
+    monkeypatch.setattr(drhg, "solver", module, raising=False)
+    return stand_in
+
+
+@pytest.mark.usefixtures("here", "prepared")
+def test_json_has_the_documented_keys() -> None:
+    tsp, vrp = run("solve", "square.tsp", "-f", "json"), run("solve", "cross.vrp", "-f", "json")
+    assert tsp.exit_code == vrp.exit_code == 0
+    first, second = json.loads(tsp.stdout), json.loads(vrp.stdout)
+    assert list(first) == [*JSON_KEYS, "tour"]
+    assert list(second) == [*JSON_KEYS, "routes"]
+    assert first["tour"] == [0, 1, 2, 3]
+    assert second["routes"] == [[1, 2], [3, 4]]
+    assert (first["cost"], first["problem"], second["problem"]) == (40, "tsp", "cvrp")
+
+
+@pytest.mark.usefixtures("here")
+def test_ten_seconds_unless_another_limit_is_given(prepared: Prepared) -> None:
+    limits = [[], ["-t", "2"], ["-n", "5"], ["--no-improve", "9"], ["--target", "41.5"]]
+    for given in limits:
+        assert run("solve", "square.tsp", "-q", *given).exit_code == 0
+    names = ("time_limit", "max_iters", "no_improve", "target")
+    seen = [tuple(call[name] for name in names) for call in prepared.calls]
+    assert seen == [
+        (10.0, None, None, None),
+        (2.0, None, None, None),
+        (None, 5, None, None),
+        (None, None, 9, None),
+        (None, None, None, 41.5),
+    ]
+
+
+@pytest.mark.usefixtures("here")
+def test_options_reach_the_solver(prepared: Prepared) -> None:
+    options = ["-s", "5", "--repair", "insertion", "--threads", "2", "--vehicles", "3"]
+    assert run("solve", "cross.vrp", "-i", "sweep", *options).exit_code == 0
+    call = prepared.calls[0]
+    assert [call[k] for k in ("seed", "repair", "threads", "init")] == [5, "insertion", 2, "sweep"]
+    assert call["instance"].vehicles == 3
+    assert call["should_stop"]() is False
+
+
+@pytest.mark.usefixtures("here")
+def test_warm_start_is_read_and_checked(prepared: Prepared) -> None:
+    assert run("solve", "square.tsp", "-i", "square.tour").exit_code == 0
+    assert prepared.calls[0]["init"].tour.tolist() == [0, 1, 2, 3]
+    Path("twice.tour").write_text(TOUR.replace("\n4\n-1", "\n3\n-1"))
+    result = run("solve", "square.tsp", "-i", "twice.tour")
+    assert result.exit_code == 3
+    assert result.stderr == "drhg: twice.tour: node 4 is not visited; node 3 is visited 2 times\n"
+    assert len(prepared.calls) == 1
+
+
+@pytest.mark.usefixtures("here", "prepared")
+def test_table_and_log_go_to_their_streams() -> None:
+    result = run("solve", "square.tsp", "cross.vrp")
+    assert result.exit_code == 0
+    lines = [line.split() for line in result.stdout.splitlines() if line.strip()]
+    assert lines[0] == ["name", "n", "cost", "routes", "time", "iterations", "status"]
+    assert lines[2] == ["square", "4", "40", "1.2", "s", "7", "time"]
+    assert lines[3][:4] == ["cross", "5", "68", "2"]
+    assert result.stderr.startswith("drhg: square: 0.0 s, iteration 0, cost 50\n")
+    assert run("solve", "square.tsp", "-q").stderr == ""
+
+
+@pytest.mark.usefixtures("here", "prepared")
+def test_a_name_is_shown_as_it_is() -> None:
+    Path("odd.tsp").write_text(TSP.replace("NAME: square", "NAME: [red]odd[/x]"))
+    result = run("solve", "odd.tsp")
+    assert result.exit_code == 0
+    assert "[red]odd[/x]" in result.stdout
+
+
+@pytest.mark.usefixtures("here", "prepared")
+def test_solution_files() -> None:
+    assert run("solve", "square.tsp", "-o", "out/best.tour").exit_code == 0
+    assert run("check", "square.tsp", "out/best.tour").exit_code == 0
+    assert run("solve", "square.tsp", "cross.vrp", "-o", "plans").exit_code == 0
+    assert sorted(p.name for p in Path("plans").iterdir()) == ["cross.sol", "square.tour"]
+    assert run("solve", "cross.vrp", "-o", "plan").exit_code == 0
+    assert run("check", "cross.vrp", "plan.sol").exit_code == 0
+    assert list(Path().glob("**/.drhg-*")) == []
+
+
+@pytest.mark.usefixtures("here")
+def test_output_that_cannot_be_is_refused_before_solving(prepared: Prepared) -> None:
+    Path("other").mkdir()
+    Path("other/square.tsp").write_text(TSP)
+    Path("taken").write_text("")
+    assert run("solve", "square.tsp", "-o", "best.sol").exit_code == 3
+    assert run("solve", "square.tsp", "cross.vrp", "-o", "taken").exit_code == 2
+    assert run("solve", "square.tsp", "other/square.tsp", "-o", "plans").exit_code == 2
+    assert run("solve", "square.tsp", "-o", "taken/best.tour").exit_code == 2
+    assert run("solve", "square.tsp", "--plot", "best.gif").exit_code == 2
+    assert run("solve", "square.tsp", "--trace", "missing/trace.jsonl").exit_code == 2
+    assert prepared.calls == []
+
+
+@pytest.mark.usefixtures("here", "prepared")
+def test_trace_is_one_json_line_per_improvement() -> None:
+    assert run("solve", "square.tsp", "--trace", "trace.jsonl").exit_code == 0
+    rows = [json.loads(line) for line in Path("trace.jsonl").read_text().splitlines()]
+    assert [list(row) for row in rows] == [["seconds", "iterations", "cost"]] * 3
+    assert [row["cost"] for row in rows] == [50, 49, 48]
+    assert run("solve", "square.tsp", "cross.vrp", "--trace", "trace.jsonl").exit_code == 0
+    rows = [json.loads(line) for line in Path("trace.jsonl").read_text().splitlines()]
+    assert [row["name"] for row in rows] == ["square"] * 3 + ["cross"] * 3
+
+
+@pytest.mark.usefixtures("here")
+def test_infeasible_names_the_customers(prepared: Prepared) -> None:
+    prepared.status, prepared.unplaced = "infeasible", (2, 4)
+    result = run("solve", "cross.vrp", "-q", "-f", "json", "-o", "plan.sol")
+    assert result.exit_code == 4
+    assert result.stderr == "drhg: cross.vrp: no feasible solution found; left out: 3, 5\n"
+    assert json.loads(result.stdout)["unplaced"] == [2, 4]
+    assert not Path("plan.sol").exists()
+
+
+@pytest.mark.usefixtures("here", "prepared")
+def test_one_bad_file_does_not_stop_the_rest() -> None:
+    Path("bad.tsp").write_text(TSP.replace("1 0 0", "1 0 zero"))
+    arguments = ["square.tsp", "bad.tsp", "missing.tsp", "cross.vrp"]
+    result = run("solve", *arguments, "-q", "-f", "json")
+    assert result.exit_code == 1
+    assert [json.loads(line)["name"] for line in result.stdout.splitlines()] == ["square", "cross"]
+    blamed = [line.split(": ")[1] for line in result.stderr.splitlines()]
+    assert blamed == ["bad.tsp:6", "missing.tsp"]
+    assert run("solve", "bad.tsp", "missing.tsp").exit_code == 3
+
+
+@pytest.mark.usefixtures("here", "prepared")
+def test_plot_of_a_solve() -> None:
+    assert run("solve", "square.tsp", "--plot", "square.png").exit_code == 0
+    assert Path("square.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.usefixtures("here")
+def test_stop_request_ends_the_batch(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    stop = cli.Stop()
+    monkeypatch.setattr(cli, "STOP", stop)
+    solve = prepared.solve
+
+    def interrupted(instance: drhg.Instance, **options: Any) -> Outcome:
+        stop._handle(signal.SIGTERM, None)
+        assert options["should_stop"]()
+        return solve(instance, **options)
+
+    monkeypatch.setattr(sys.modules["drhg.solver"], "solve", interrupted)
+    result = run("solve", "square.tsp", "cross.vrp", "-o", "plans", "--plot", "pictures")
+    assert result.exit_code == 143
+    assert [p.name for p in Path("plans").iterdir()] == ["square.tour"]
+    assert "square" in result.stdout
+    assert "not drawn, interrupted" in result.stderr
+
+
+def test_a_signal_outside_a_solve_is_raised() -> None:
+    stop = cli.Stop()
+    with pytest.raises(cli.Interrupted):
+        stop._handle(signal.SIGINT, None)
+    assert stop.exit_code == 130
+
+
+# --- wrong command lines and wrong files --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["solve"], "Missing argument"),
+        (["solve", "square.tsp", "--colour"], "No such option"),
+        (["solve", "square.tsp", "-t", "-1"], "--time-limit"),
+        (["solve", "square.tsp", "-t", "nan"], "--time-limit"),
+        (["solve", "square.tsp", "--target", "nan"], "--target"),
+        (["solve", "square.tsp", "-t", "soon"], "--time-limit"),
+        (["solve", "square.tsp", "--repair", "glue"], "known: auto"),
+        (["solve", "square.tsp", "-i", "nowhere"], "neither a start"),
+        (["solve", "square.tsp", "-f", "xml"], "xml"),
+        (["generate", "spiral"], "spiral"),
+        (["paint"], "No such command"),
+    ],
+)
+def test_usage_errors_are_one_line(here: Path, arguments: list[str], words: str) -> None:
+    result = shell(*arguments, cwd=here)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("drhg: ")
+    assert result.stderr.count("\n") == 1
+    assert words in result.stderr
+
+
+BAD_FILES = {
+    "empty": "",
+    "binary": "\0\1\2",
+    "prose": "once upon a time\n",
+    "cut short": TSP[:-30],
+    "twice": TSP.replace("2 0 10", "1 0 10"),
+    "not finite": TSP.replace("2 0 10", "2 0 nan"),
+    "no metric": TSP.replace("EDGE_WEIGHT_TYPE: EUC_2D\n", ""),
+    "odd type": TSP.replace("TYPE: TSP", "TYPE: ATSP"),
+    "too heavy": VRP.replace("\n5 1\nDEPOT", "\n5 9\nDEPOT"),
+    "no capacity": VRP.replace("CAPACITY: 2\n", ""),
+}
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("text", BAD_FILES.values(), ids=BAD_FILES.keys())
+def test_a_bad_instance_is_one_line_and_code_3(text: str, prepared: Prepared) -> None:
+    Path("bad.tsp").write_text(text)
+    for command in (["solve", "bad.tsp"], ["check", "bad.tsp", "square.tour"], ["plot", "bad.tsp"]):
+        result = run(*command)
+        assert result.exit_code == 3
+        assert result.stdout == ""
+        assert result.stderr.startswith("drhg: bad.tsp:")
+        assert result.stderr.count("\n") == 1
+    assert prepared.calls == []
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(("file", "vehicles"), [("square.tsp", "2"), ("cross.vrp", "1")])
+def test_vehicles_that_do_not_fit(file: str, vehicles: str, prepared: Prepared) -> None:
+    result = run("solve", file, "--vehicles", vehicles)
+    assert result.exit_code == 3
+    assert result.stderr.startswith(f"drhg: {file}: ")
+    assert prepared.calls == []
+
+
+@pytest.mark.usefixtures("here", "prepared")
+def test_never_a_traceback_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*args: Any, **options: Any) -> None:
+        raise ZeroDivisionError("of all things")
+
+    monkeypatch.setattr(sys.modules["drhg.solver"], "solve", broken)
+    monkeypatch.setattr(sys, "argv", ["drhg", "solve", "square.tsp"])
+    assert cli._run() == 1
+    monkeypatch.setenv("DRHG_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        cli._run()
+
+
+# --- check, generate, plot, version -------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("here")
+def test_check() -> None:
+    good = run("check", "square.tsp", "square.tour")
+    assert (good.exit_code, good.stdout) == (0, "square: valid, cost 40\n")
+    Path("bad.sol").write_text("Route #1: 1 2 3\nCost 1\n")
+    bad = run("check", "cross.vrp", "bad.sol")
+    assert (bad.exit_code, bad.stdout) == (3, "")
+    assert bad.stderr.splitlines() == [
+        "drhg: bad.sol: node 5 is not visited",
+        "drhg: bad.sol: route 1 carries 3, capacity is 2",
+    ]
+    verdict = json.loads(run("check", "cross.vrp", "bad.sol", "-f", "json").stdout)
+    assert verdict["valid"] is False
+    assert len(verdict["violations"]) == 2
+    assert run("check", "cross.vrp", "square.tour").exit_code == 3
+    assert run("check", "cross.vrp", "missing.sol").exit_code == 3
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("kind", [k.value for k in cli.Kind])
+def test_generate_depends_on_the_seed_alone(kind: str) -> None:
+    end = "vrp" if "cvrp" in kind else "tsp"
+    for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+        assert run("generate", kind, "-n", "30", "-s", seed, "-o", f"{name}.{end}").exit_code == 0
+    a, b, c = (Path(f"{name}.{end}").read_text() for name in "abc")
+    assert a.replace("NAME: a", "") == b.replace("NAME: b", "")
+    assert a.replace("NAME: a", "") != c.replace("NAME: c", "")
+    many = run("generate", kind, "-n", "30", "-s", "1", "-c", "2", "-o", "many")
+    paths = [Path(line) for line in many.stdout.splitlines()]
+    assert [p.name for p in paths] == [f"{kind}-n30-s{s}.{end}" for s in (1, 2)]
+    assert drhg.read(paths[0]).name == paths[0].stem
+
+
+@pytest.mark.usefixtures("here")
+def test_plot() -> None:
+    assert run("plot", "square.tsp", "square.tour", "-o", "a.svg").exit_code == 0
+    assert run("plot", "cross.vrp").stdout == "cross.png\n"
+    assert run("plot", "square.tsp", "-o", "a.docx").exit_code == 3
+    write_instance("bare.tsp", drhg.tsp(matrix=[[0, 1], [1, 0]]))
+    bare = run("plot", "bare.tsp")
+    assert bare.exit_code == 3
+    assert "no coordinates" in bare.stderr
+
+
+def test_version_and_help() -> None:
+    assert run("--version").stdout == f"drhg {drhg.__version__}\n"
+    assert run("--help").exit_code == 0
+    for command in ("solve", "check", "generate", "plot"):
+        assert f"drhg {command}" in run(command, "--help").stdout
+    assert shell().returncode == 2  # no command: the help, but nothing was done
+
+
+# --- the real solver ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", ["square.tsp", "cross.vrp"])
+def test_solve_for_real(here: Path, file: str) -> None:
+    result = shell("solve", file, "-n", "20", "-s", "1", "-f", "json", "-o", "best", cwd=here)
+    assert result.returncode == 0, result.stderr
+    row = json.loads(result.stdout)
+    assert row["cost"] == {"square.tsp": 40, "cross.vrp": 68}[file]
+    written = "best.sol" if file.endswith("vrp") else "best.tour"
+    assert shell("check", file, written, cwd=here).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("delay", [0.0, 0.3, 3.0])
+def test_interrupt_writes_the_best(here: Path, number: signal.Signals, delay: float) -> None:
+    """The signal comes `delay` seconds after the first line of the log: compiling or searching."""
+    assert run("generate", "uniform-cvrp", "-n", "200", "-o", "big.vrp").exit_code == 0
+    command = [sys.executable, "-m", "drhg.cli", "solve", "big.vrp", "-t", "60", "-o", "big.sol"]
+    with subprocess.Popen(
+        command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert "cost" in process.stderr.readline()
+        time.sleep(delay)
+        sent = time.monotonic()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+        took = time.monotonic() - sent
+    assert process.returncode == 128 + number, err
+    assert "Traceback" not in err
+    assert "interrupted" in out
+    assert shell("check", "big.vrp", "big.sol", cwd=here).returncode == 0
+    assert list(here.glob(".drhg-*")) == []
+    assert took < 1.5  # the aim is 0.5; the rest is for busy machines
+
+
+@pytest.mark.slow
+def test_interrupt_before_any_solution_writes_nothing(here: Path) -> None:
+    assert run("generate", "uniform-tsp", "-n", "300000", "-o", "huge.tsp").exit_code == 0
+    command = [sys.executable, "-m", "drhg.cli", "solve", "huge.tsp", "-o", "huge.tour"]
+    with subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE, text=True) as process:
+        wait_for_handler(process.pid)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 143
+    assert err == ""
+    assert not (here / "huge.tour").exists()
+
+
+def wait_for_handler(pid: int) -> None:
+    """Until the process catches SIGTERM (as its status in /proc tells)."""
+    status = Path(f"/proc/{pid}/status")
+    if not status.exists():
+        pytest.skip("needs /proc")
+    while True:
+        caught = next(x for x in status.read_text().splitlines() if x.startswith("SigCgt"))
+        if int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1:
+            return
+        time.sleep(0.002)
