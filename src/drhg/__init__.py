@@ -12,16 +12,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from drhg.errors import DrhgError, InstanceError, ModelError, SolutionError
-from drhg.problem import Instance, Metric, Solution, check, cost, cvrp, tsp
 
 if TYPE_CHECKING:
     from drhg.generate import clustered_tsp, uniform_cvrp, uniform_tsp, x_cvrp
     from drhg.io import read, read_solution, write_solution
+    from drhg.problem import Instance, Metric, Solution, check, cost, cvrp, tsp
     from drhg.solver import Result, solve
 
 __version__ = "0.1.0"
 
+# Loaded on first use, so that `import drhg` and `drhg --help` are quick.
 _LAZY = {
+    "Instance": "problem",
+    "Metric": "problem",
+    "Solution": "problem",
+    "check": "problem",
+    "cost": "problem",
+    "cvrp": "problem",
+    "tsp": "problem",
     "read": "io",
     "read_solution": "io",
     "write_solution": "io",

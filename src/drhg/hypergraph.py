@@ -401,7 +401,8 @@ def _reduce_rows(
     top = max(1, size.max()) if rows > 0 else 0
     return (
         size, node[:, :top].copy(), partner[:, :top].copy(), at[:, :top].copy(),
-        far[:, :top].copy(), via[:, :top].copy(), carried[:, :top].copy(), extent[:, :top].copy(), cut_cost, n_routes,
+        far[:, :top].copy(), via[:, :top].copy(), carried[:, :top].copy(),
+        extent[:, :top].copy(), cut_cost, n_routes,
     )  # fmt: skip
 
 

@@ -1,21 +1,20 @@
-"""Local search on a tour: k-opt moves found along neighbour lists, and kicks that are undone unless they pay.
+"""Local search on a tour: k-opt moves along neighbour lists, and kicks that must pay or are undone.
 
 The same kernels serve a whole instance, a stretch of a huge tour and a reduced graph: a hyper-edge
-is just a fixed edge, which no move removes. A k-opt move is itself a small destroy and repair: cut k
-edges, and the k segments between them are laid out again in another order.
+is just a fixed edge, which no move removes. A k-opt move is itself a small destroy and repair: cut
+k edges, and the k segments between them are laid out again in another order.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from drhg.compiled import distance, kernel, random_below
 from drhg.hypergraph import Index, Nearness, is_fixed
 from drhg.problem import Instance
 
-DEPTH = 5  # edges exchanged by the largest move
-BREADTH = np.array([0, 8, 4, 3, 2, 1], dtype=np.int64)  # candidates tried for each added edge
+DEPTH = 3  # edges exchanged by the largest move; at most 5
+BREADTH = np.array([0, 8, 5, 3, 2, 1], dtype=np.int64)  # candidates tried for each added edge
 REACH = 30  # longest segment that a kick moves
 TINY = 1e-9  # gains below this are rounding
 
@@ -33,8 +32,8 @@ def neighbour_lists(instance: Instance, nearness: Nearness, k: int = 10) -> Inde
 
 
 @kernel
-def _walk(at, mate, k, visit):
-    """Follow the segments between k cuts through the added edges; how many are seen before the start.
+def _walk(mate, k, visit):
+    """Follow the segments between k cuts through the added edges; how many come before the start.
 
     Slot 2 i is the near side of the i-th cut, 2 i + 1 its far side. `visit` gets the slots entered:
     an odd one runs its segment forward, an even one backward.
@@ -73,7 +72,7 @@ def _segment(cuts, k, slot, n):
 
 @kernel
 def _lay_out(tour, pos, cuts, k, visit, buffer, journal, used):
-    """Carry the move out: all segments but the longest are written anew, their old order journalled.
+    """Carry the move out: all segments but the longest are written anew, the old order journalled.
 
     Returns the new length of the journal, or -1 if it is full (then nothing has been done).
     """
@@ -170,7 +169,7 @@ def _feasible(pos, n, t, k, cuts, mate, visit, slot, rank):
         b = slot[2 * i + 2] if i + 1 < k else slot[0]
         mate[a] = b
         mate[b] = a
-    return _walk(cuts, mate, k, visit) == k
+    return _walk(mate, k, visit) == k
 
 
 @kernel
@@ -225,6 +224,9 @@ def _improve_node(
                 continue
             end = t[2 * level - 1]
             t3 = neighbours[end, c]
+            if t3 < 0:  # a list that ends early
+                level -= 1
+                continue
             if which == 0:
                 after_add[level] = open_gain[level] - distance(metric, points, matrix, end, t3)
                 if after_add[level] <= TINY:
@@ -391,3 +393,80 @@ def kick_and_settle(
         else:
             total += gain - change
     return total
+
+
+@kernel
+def improve_stretch(
+    metric,
+    points,
+    matrix,
+    fixed,
+    neighbours,
+    breadth,
+    depth,
+    tour,
+    pos,
+    start,
+    size,
+    state,
+    kicks,
+    reach,
+    settle_first,
+):
+    """Work on `size` consecutive positions as a small problem of its own, then write them back.
+
+    The rest of the tour is one hyper-edge between the ends of the stretch. Nodes are copied into
+    local arrays, so a kick costs the same in a tour of a million nodes; stretches that do not
+    overlap can be worked on at the same time. Returns the gain.
+    """
+    n = len(tour)
+    nodes = np.empty(size, np.int32)
+    near = np.full((size, neighbours.shape[1]), -1, np.int32)
+    held = np.full((size, 2), -1, np.int32)
+    xy = np.empty((size, 2), np.float64)
+    for i in range(size):
+        p = start + i if start + i < n else start + i - n
+        nodes[i] = tour[p]
+        xy[i, 0], xy[i, 1] = points[tour[p], 0], points[tour[p], 1]
+    for i in range(size):
+        w = 0
+        for c in range(neighbours.shape[1]):
+            j = pos[neighbours[nodes[i], c]] - start
+            if j < 0:
+                j += n
+            if j < size:
+                near[i, w] = j
+                w += 1
+        for c in range(2):
+            if fixed[nodes[i], c] >= 0:
+                j = pos[fixed[nodes[i], c]] - start
+                if j < 0:
+                    j += n
+                if j < size:
+                    held[i, c] = j
+    for i, j in ((0, size - 1), (size - 1, 0)):
+        held[i, 1 if held[i, 0] >= 0 else 0] = j
+    order = np.arange(size).astype(np.int32)
+    where = order.copy()
+    gain = 0.0
+    if settle_first:
+        gain += descend(metric, xy, matrix, held, near, breadth, depth, order, where)
+    gain += kick_and_settle(
+        metric, xy, matrix, held, near, breadth, depth, order, where, state, kicks, reach
+    )
+    if gain > 0.0:
+        p = where[0]
+        step = -1 if order[p + 1 if p + 1 < size else 0] == size - 1 else 1
+        if size == 2:
+            step = 1
+        for i in range(size):
+            q = start + i if start + i < n else start + i - n
+            node = nodes[order[p]]
+            tour[q] = node
+            pos[node] = q
+            p += step
+            if p == size:
+                p = 0
+            elif p < 0:
+                p = size - 1
+    return gain

@@ -1,9 +1,10 @@
 """Routes improved by removing strings of neighbouring customers and inserting them again.
 
-One compiled slice does many destroy-and-repair steps on a whole plan: strings of adjacent routes are
-cut out (slack induction by string removals, Christiaens and Vanden Berghe 2020), their customers are
-inserted greedily with blinks, and the step is kept by the annealing rule or undone from a log. A step
-looks only at the neighbours of what it moves, so its cost does not depend on the number of customers.
+One compiled slice does many destroy-and-repair steps on a whole plan: strings of adjacent routes
+are cut out (slack induction by string removals, Christiaens and Vanden Berghe 2020), their
+customers are inserted greedily with blinks, and the step is kept by the annealing rule or undone
+from a log. A step looks only at the neighbours of what it moves, so its cost does not depend on the
+number of customers.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from drhg.compiled import distance, kernel, random_below, random_float
-from drhg.hypergraph import Flags, Index, Rules
+from drhg.hypergraph import Index, Rules, plan_of
 from drhg.problem import Floats, Ints, Solution
 
 REMOVED = 10.0  # customers removed by a step, on average
@@ -32,7 +33,7 @@ class Routes(NamedTuple):
     last: Index  # (R,)
     load: Ints  # (R,)
     length: Floats  # (R,): depot to depot, service included; kept only if there is a limit
-    count: Index  # (R,): customers
+    stops: Index  # (R,): customers
     missing: Ints  # (n,): how often a customer was left out by a step, for scarce fleets
 
 
@@ -47,31 +48,38 @@ def routes_of(rules: Rules, solution: Solution) -> Routes:
         last=np.full(slots, rules.depot, np.int32),
         load=np.zeros(slots, np.int64),
         length=np.zeros(slots, np.float64),
-        count=np.zeros(slots, np.int32),
+        stops=np.zeros(slots, np.int32),
         missing=np.zeros(rules.n, np.int64),
     )
     for r, route in enumerate(solution.routes):
-        state.first[r], state.last[r], state.count[r] = route[0], route[-1], len(route)
+        state.first[r], state.last[r], state.stops[r] = route[0], route[-1], len(route)
         state.next[route[:-1]], state.prev[route[1:]] = route[1:], route[:-1]
         state.route[route] = r
         state.load[r] = rules.demand[route].sum()
-        stops = np.concatenate(([rules.depot], route, [rules.depot]))
-        steps = (distance(*rules.space, a, b) for a, b in zip(stops[:-1], stops[1:], strict=True))
-        state.length[r] = sum(steps) + rules.service * len(route)
+    plan = plan_of(rules, solution)
+    state.length[: plan.n_routes] = plan.length[plan.last] - plan.length[plan.first]
     return state
 
 
 def solution_of_routes(next: Index, first: Index, depot: int) -> Solution:
     """The linked lists as a solution again."""
-    routes = []
-    for start in first:
-        route = []
-        node = int(start)
+    customers, ends = _flatten(next, first, depot)
+    return Solution(np.split(customers, ends[:-1]))
+
+
+@kernel
+def _flatten(next, first, depot):
+    customers = np.empty(len(next), np.int64)
+    ends = np.empty(len(first), np.int64)
+    w = 0
+    for r in range(len(first)):
+        node = first[r]
         while node != depot:
-            route.append(node)
-            node = int(next[node])
-        routes.append(route)
-    return Solution(routes)
+            customers[w] = node
+            w += 1
+            node = next[node]
+        ends[r] = w
+    return customers[:w].copy(), ends
 
 
 @kernel
@@ -89,7 +97,7 @@ def _take_out(
     last,
     load,
     length,
-    count,
+    stops,
     node,
 ):
     """Remove a customer from its route; returns the saving."""
@@ -111,7 +119,7 @@ def _take_out(
     route[node] = -1
     load[r] -= demand[node]
     length[r] -= gain + service
-    count[r] -= 1
+    stops[r] -= 1
     return gain
 
 
@@ -130,7 +138,7 @@ def _put_in(
     last,
     load,
     length,
-    count,
+    stops,
     node,
     r,
     a,
@@ -154,7 +162,7 @@ def _put_in(
     route[node] = r
     load[r] += demand[node]
     length[r] += extra + service
-    count[r] += 1
+    stops[r] += 1
     return extra
 
 
@@ -175,7 +183,7 @@ def _best_place(
     last,
     load,
     length,
-    count,
+    stops,
     neighbours,
     node,
     empty,
@@ -213,7 +221,7 @@ def _best_place(
     if best_route >= 0:
         return best, best_route, best_after
     for r in range(len(first)):
-        if count[r] == 0 or load[r] > room:
+        if stops[r] == 0 or load[r] > room:
             continue
         a = depot
         b = first[r]
@@ -247,7 +255,7 @@ def _remove_strings(
     last,
     load,
     length,
-    count,
+    stops,
     neighbours,
     mean_size,
     seed,
@@ -269,14 +277,14 @@ def _remove_strings(
         if r < 0 or mark[r] == stamp:
             continue
         mark[r] = stamp
-        longest = min(float(count[r]), limit)
+        longest = min(float(stops[r]), limit)
         size = int(1.0 + random_float(state) * longest)
-        size = min(size, count[r])
+        size = min(size, stops[r])
         # half of the time a string is cut with a piece in its middle spared
         spared = 0
-        if size > 1 and size < count[r] and random_float(state) < 0.5:
+        if size > 1 and size < stops[r] and random_float(state) < 0.5:
             spared = 1
-            while size + spared < count[r] and random_float(state) < BLINK:
+            while size + spared < stops[r] and random_float(state) < BLINK:
                 spared += 1
         total = size + spared
         ahead = random_below(state, total)  # the string starts so many places before the node
@@ -306,7 +314,7 @@ def _remove_strings(
                 n_out += 1
                 saving += _take_out(
                     metric, points, matrix, depot, demand, service,
-                    next, prev, route, first, last, load, length, count, node,
+                    next, prev, route, first, last, load, length, stops, node,
                 )  # fmt: skip
             node = after
         done += 1
@@ -357,7 +365,7 @@ def string_slice(
     last,
     load,
     length,
-    count,
+    stops,
     missing,
     cost,
     best_cost,
@@ -389,14 +397,14 @@ def string_slice(
             n_absent += 1
     used = 0
     for r in range(slots):
-        used += 1 if count[r] > 0 else 0
+        used += 1 if stops[r] > 0 else 0
     empty = 0
     for step in range(1, steps + 1):
         mean_size = (n_customers - n_absent) / max(1, used)
         seed = customers[random_below(state, n_customers)]
         n_removed, saving = _remove_strings(
             metric, points, matrix, depot, demand, service,
-            next, prev, route, first, last, load, length, count,
+            next, prev, route, first, last, load, length, stops,
             neighbours, mean_size, seed, state, step, mark, out, log,
         )  # fmt: skip
         delta = -saving
@@ -404,7 +412,7 @@ def string_slice(
         used_before = used
         for i in range(n_removed):  # routes that lost their last customer, each counted once
             r = log[i, 1]
-            if count[r] == 0 and (i + 1 == n_removed or log[i + 1, 1] != r):
+            if stops[r] == 0 and (i + 1 == n_removed or log[i + 1, 1] != r):
                 used -= 1
         before = 0
         for i in range(n_absent):
@@ -418,13 +426,13 @@ def string_slice(
         for i in range(n_out):
             node = out[i]
             tries = 0
-            while tries < slots and count[empty] > 0:  # the next empty route, if there is one
+            while tries < slots and stops[empty] > 0:  # the next empty route, if there is one
                 empty = empty + 1 if empty + 1 < slots else 0
                 tries += 1
             _, r, a = _best_place(
                 metric, points, matrix, depot, demand, capacity, max_length, service,
-                next, prev, route, first, last, load, length, count,
-                neighbours, node, empty if count[empty] == 0 else -1, state,
+                next, prev, route, first, last, load, length, stops,
+                neighbours, node, empty if stops[empty] == 0 else -1, state,
             )  # fmt: skip
             if r < 0:
                 n_left += 1
@@ -432,9 +440,9 @@ def string_slice(
             else:
                 delta += _put_in(
                     metric, points, matrix, depot, demand, service,
-                    next, prev, route, first, last, load, length, count, node, r, a,
+                    next, prev, route, first, last, load, length, stops, node, r, a,
                 )  # fmt: skip
-                used += 1 if count[r] == 1 else 0
+                used += 1 if stops[r] == 1 else 0
                 key[n_put] = node
                 n_put += 1
         if n_left == 0 and n_absent == 0:
@@ -463,12 +471,12 @@ def string_slice(
             for i in range(n_put - 1, -1, -1):
                 _take_out(
                     metric, points, matrix, depot, demand, service,
-                    next, prev, route, first, last, load, length, count, int(key[i]),
+                    next, prev, route, first, last, load, length, stops, int(key[i]),
                 )  # fmt: skip
             for i in range(n_removed - 1, -1, -1):
                 _put_in(
                     metric, points, matrix, depot, demand, service,
-                    next, prev, route, first, last, load, length, count,
+                    next, prev, route, first, last, load, length, stops,
                     log[i, 0], log[i, 1], log[i, 2],
                 )  # fmt: skip
         temperature *= cooling

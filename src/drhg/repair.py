@@ -1,0 +1,660 @@
+"""Repairers: they take a batch of reduced graphs and answer with orders of their nodes.
+
+Any callable with the signature of `Repair` will do. These two need no training: `InsertionRepair`
+puts isolated nodes back one by one, `LocalSearchRepair` also rearranges the intact pieces.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from drhg.compiled import distance, kernel, random_below, random_state
+from drhg.hypergraph import OK, Graphs, Repaired, Rules, judge_row
+from drhg.local_search import BREADTH, DEPTH, REACH, descend, kick_and_settle
+
+NEAREST = 8  # neighbours of a node that local search considers in a reduced graph
+
+
+class Repair(Protocol):
+    """Reconnect every reduced graph of the batch; the caller judges and decides."""
+
+    def __call__(self, rules: Rules, graphs: Graphs, rng: np.random.Generator) -> Repaired: ...
+
+
+class InsertionRepair:
+    """Leave the intact pieces as they are, insert isolated nodes where they are cheapest."""
+
+    def __call__(self, rules: Rules, graphs: Graphs, rng: np.random.Generator) -> Repaired:
+        state = random_state(int(rng.integers(2**63)))
+        return Repaired(*_insert_rows(*_arguments(rules, graphs), state))
+
+
+class LocalSearchRepair:
+    """Rearrange nodes and intact pieces by local search on the reduced graph.
+
+    For a tour: greedy edges, then 2-opt, or-opt and 3-opt moves that respect hyper-edges, then
+    `kicks` perturbations per reduced node. For routes: insertion, then relocation of pieces and
+    exchange of route ends.
+    """
+
+    def __init__(self, kicks: float = 0.5) -> None:
+        self.kicks = kicks
+
+    def __call__(self, rules: Rules, graphs: Graphs, rng: np.random.Generator) -> Repaired:
+        state = random_state(int(rng.integers(2**63)))
+        if rules.depot >= 0:
+            return Repaired(*_search_routes(*_arguments(rules, graphs), state))
+        order = _search_tours(
+            *rules.space, graphs.size, graphs.node, graphs.partner, BREADTH, DEPTH,
+            self.kicks, REACH, state,
+        )  # fmt: skip
+        return Repaired(order, np.zeros(order.shape, np.bool_))
+
+
+def _arguments(rules: Rules, graphs: Graphs):  # type: ignore[no-untyped-def]
+    """What the kernels for single pieces take."""
+    limit = rules.max_length * (1 + 1e-12)
+    return (
+        *rules.space, rules.depot, rules.capacity, limit,
+        graphs.size, graphs.node, graphs.partner, graphs.via, graphs.load, graphs.length,
+    )  # fmt: skip
+
+
+@kernel
+def _measure(
+    metric,
+    points,
+    matrix,
+    depot,
+    size,
+    node,
+    partner,
+    load,
+    length,
+    order,
+    via,
+    n_order,
+    start,
+    carried,
+    run,
+):
+    """Load and length of the route that each place belongs to, and where its piece starts."""
+    i = 0
+    first = 0
+    while i < n_order:
+        u = order[i]
+        wide = partner[u] >= 0 and partner[u] != u
+        if depot >= 0 and via[i]:
+            first = i
+            carried[i] = 0
+            run[i] = 0.0
+        start[i] = first
+        carried[first] += load[u]
+        run[first] += length[u]
+        out = partner[u] if wide else u
+        nxt = i + (2 if wide else 1)
+        if wide:
+            start[i + 1] = first
+        if depot >= 0:
+            if via[i] and partner[u] >= 0:
+                run[first] += distance(metric, points, matrix, depot, node[u])
+            ends_here = nxt >= n_order or via[nxt]
+            tail_stub = partner[u] < 0 and not via[i]
+            if ends_here:
+                if not tail_stub:
+                    run[first] += distance(metric, points, matrix, node[out], depot)
+            else:
+                run[first] += distance(metric, points, matrix, node[out], node[order[nxt]])
+        i = nxt
+
+
+@kernel
+def _shift_in(order, via, n_order, at, u, w, comes_via):
+    """Make room at place `at` and put the piece (u, or u and w) there."""
+    wide = 2 if w >= 0 else 1
+    for j in range(n_order - 1, at - 1, -1):
+        order[j + wide] = order[j]
+        via[j + wide] = via[j]
+    order[at] = u
+    via[at] = comes_via
+    if w >= 0:
+        order[at + 1] = w
+        via[at + 1] = False
+    return n_order + wide
+
+
+@kernel
+def _insert_piece(
+    metric,
+    points,
+    matrix,
+    depot,
+    capacity,
+    max_length,
+    size,
+    node,
+    partner,
+    load,
+    length,
+    order,
+    via,
+    n_order,
+    u,
+    start,
+    carried,
+    run,
+):
+    """Insert the piece of node u (isolated, or a hyper-edge in its better direction) at its best.
+
+    Returns the new length of the order. Always possible: a route of its own is allowed here, the
+    fleet limit is judged later.
+    """
+    w = partner[u] if partner[u] != u else -1
+    best = np.inf
+    best_at = n_order
+    best_turn = False
+    best_via = depot >= 0
+    fixes_next = False  # whether the piece that follows stops being the first of its route
+    if depot >= 0:
+        far = u if w < 0 else w
+        best = distance(metric, points, matrix, depot, node[u]) + distance(
+            metric, points, matrix, node[far], depot
+        )
+        _measure(metric, points, matrix, depot, size, node, partner, load, length,
+                 order, via, n_order, start, carried, run)  # fmt: skip
+    elif n_order == 0:
+        return _shift_in(order, via, n_order, 0, u, w, False)
+    i = 0
+    last = -1  # node at the loose end before place i
+    last_open = False
+    last_start = 0
+    while i <= n_order:
+        closing = i == n_order
+        if closing and depot < 0:
+            break
+        entry = -1 if closing else order[i]
+        for turn in range(2 if w >= 0 else 1):
+            a = node[u] if turn == 0 else node[w]
+            z = node[u] if w < 0 else (node[w] if turn == 0 else node[u])
+            if depot < 0:
+                before = node[order[n_order - 1]] if i == 0 else last
+                extra = (
+                    distance(metric, points, matrix, before, a)
+                    + distance(metric, points, matrix, z, node[entry])
+                    - distance(metric, points, matrix, before, node[entry])
+                )
+                if extra < best:
+                    best, best_at, best_turn, best_via, fixes_next = (
+                        extra,
+                        i,
+                        turn == 1,
+                        False,
+                        False,
+                    )
+                continue
+            if last_open and (closing or via[i]):  # at the end of the route before
+                extra = (
+                    distance(metric, points, matrix, last, a)
+                    + distance(metric, points, matrix, z, depot)
+                    - distance(metric, points, matrix, last, depot)
+                )
+                fits = carried[last_start] + load[u] <= capacity
+                if extra < best and fits and run[last_start] + extra + length[u] <= max_length:
+                    best, best_at, best_turn, best_via, fixes_next = (
+                        extra,
+                        i,
+                        turn == 1,
+                        False,
+                        False,
+                    )
+            if closing or (via[i] and partner[entry] < 0):
+                continue  # nothing comes before a stub that starts its route
+            before = depot if via[i] else last
+            extra = (
+                distance(metric, points, matrix, before, a)
+                + distance(metric, points, matrix, z, node[entry])
+                - distance(metric, points, matrix, before, node[entry])
+            )
+            first = start[i]
+            fits = carried[first] + load[u] <= capacity
+            if extra < best and fits and run[first] + extra + length[u] <= max_length:
+                best, best_at, best_turn = extra, i, turn == 1
+                best_via, fixes_next = via[i], via[i]
+        if not closing:
+            wide = partner[entry] >= 0 and partner[entry] != entry
+            last = node[partner[entry] if wide else entry]
+            last_open = partner[entry] >= 0 or via[i]
+            last_start = start[i]
+            i += 2 if wide else 1
+        else:
+            i += 1
+    if fixes_next:
+        via[best_at] = False
+    if best_turn:
+        return _shift_in(order, via, n_order, best_at, w, u, best_via)
+    return _shift_in(order, via, n_order, best_at, u, w, best_via)
+
+
+@kernel
+def _insert_row(
+    metric,
+    points,
+    matrix,
+    depot,
+    capacity,
+    max_length,
+    size,
+    node,
+    partner,
+    via0,
+    load,
+    length,
+    state,
+    order,
+    via,
+):
+    """The intact pieces in their present order, isolated nodes inserted in random order."""
+    waiting = np.empty(size, np.int64)
+    start = np.zeros(size + 2, np.int64)
+    carried = np.zeros(size + 2, np.int64)
+    run = np.zeros(size + 2, np.float64)
+    n_waiting = 0
+    n_order = 0
+    fresh = False  # the route's first piece was dropped: the next one of it comes via the depot
+    for i in range(size):
+        fresh = fresh or via0[i]
+        if partner[i] == i:
+            waiting[n_waiting] = i
+            n_waiting += 1
+        else:
+            order[n_order] = i
+            via[n_order] = fresh
+            fresh = False
+            n_order += 1
+    for i in range(n_waiting - 1, -1, -1):
+        j = random_below(state, i + 1)
+        u = waiting[j]
+        waiting[j] = waiting[i]
+        n_order = _insert_piece(
+            metric, points, matrix, depot, capacity, max_length, size, node, partner, load, length,
+            order, via, n_order, u, start, carried, run,
+        )  # fmt: skip
+
+
+@kernel
+def _insert_rows(
+    metric,
+    points,
+    matrix,
+    depot,
+    capacity,
+    max_length,
+    size,
+    node,
+    partner,
+    via0,
+    load,
+    length,
+    state,
+):
+    rows, width = node.shape
+    order = np.full((rows, width), -1, np.int32)
+    via = np.zeros((rows, width), np.bool_)
+    for b in range(rows):
+        line = np.empty(size[b] + 4, np.int32)
+        depots = np.zeros(size[b] + 4, np.bool_)
+        _insert_row(
+            metric, points, matrix, depot, capacity, max_length,
+            size[b], node[b], partner[b], via0[b], load[b], length[b], state, line, depots,
+        )  # fmt: skip
+        order[b, : size[b]] = line[: size[b]]
+        via[b, : size[b]] = depots[: size[b]]
+    return order, via
+
+
+@kernel
+def _local_problem(metric, points, matrix, size, node, partner):
+    """Coordinates (or distances), fixed edges and neighbour lists of one reduced graph."""
+    xy = np.empty((size, 2), np.float64)
+    near_matrix = np.zeros((size, size) if metric == 7 else (0, 0), np.float64)
+    held = np.full((size, 2), -1, np.int32)
+    for i in range(size):
+        xy[i, 0], xy[i, 1] = points[node[i], 0], points[node[i], 1]
+        if partner[i] != i:
+            held[i, 0] = partner[i]
+        if metric == 7:
+            for j in range(size):
+                near_matrix[i, j] = matrix[node[i], node[j]]
+    width = min(NEAREST, size - 1)
+    near = np.full((size, max(1, width)), -1, np.int32)
+    span = np.empty(size, np.float64)
+    for i in range(size):
+        for c in range(width):
+            span[c] = np.inf
+        for j in range(size):
+            if j == i or partner[i] == j:
+                continue
+            d = distance(metric, xy, near_matrix, i, j)
+            if d < span[width - 1]:
+                c = width - 1
+                while c > 0 and span[c - 1] > d:
+                    span[c], near[i, c] = span[c - 1], near[i, c - 1]
+                    c -= 1
+                span[c], near[i, c] = d, j
+    return xy, near_matrix, held, near
+
+
+@kernel
+def _greedy_tour(metric, xy, matrix, held, near):
+    """Hyper-edges, then the shortest candidate edges; loose ends are joined nearest first."""
+    size, width = near.shape
+    link = np.full((size, 2), -1, np.int32)
+    root = np.arange(size)
+    for i in range(size):
+        if held[i, 0] >= 0:
+            link[i, 0] = held[i, 0]
+            root[i] = min(i, held[i, 0])
+    key = np.full(size * width, np.inf)
+    for i in range(size):
+        for c in range(width):
+            if near[i, c] >= 0:
+                key[i * width + c] = distance(metric, xy, matrix, i, near[i, c])
+    for e in np.argsort(key):
+        if key[e] == np.inf:
+            break
+        i = e // width
+        j = near[i, e % width]
+        if link[i, 1] >= 0 or link[j, 1] >= 0:
+            continue
+        a, b = i, j
+        while root[a] != a:
+            a = root[a]
+        while root[b] != b:
+            b = root[b]
+        if a == b:
+            continue
+        root[a] = b
+        link[i, 0 if link[i, 0] < 0 else 1] = j
+        link[j, 0 if link[j, 0] < 0 else 1] = i
+    # walk a fragment, hop to the nearest loose end, and so on
+    tour = np.empty(size, np.int32)
+    seen = np.zeros(size, np.bool_)
+    here = 0
+    for i in range(size):
+        if link[i, 1] < 0:
+            here = i
+            break
+    w = 0
+    while True:
+        before = -1
+        while True:
+            seen[here] = True
+            tour[w] = here
+            w += 1
+            onward = -1
+            for c in range(2):
+                if link[here, c] >= 0 and link[here, c] != before and not seen[link[here, c]]:
+                    onward = link[here, c]
+            if onward < 0:
+                break
+            before, here = here, onward
+        if w == size:
+            return tour
+        best = np.inf
+        hop = -1
+        for j in range(size):
+            if not seen[j] and link[j, 1] < 0:
+                d = distance(metric, xy, matrix, here, j)
+                if d < best:
+                    best, hop = d, j
+        here = hop
+
+
+@kernel
+def _search_tours(metric, points, matrix, size, node, partner, breadth, depth, kicks, reach, state):
+    rows, width = node.shape
+    order = np.full((rows, width), -1, np.int32)
+    for b in range(rows):
+        m = size[b]
+        if m < 4:
+            order[b, :m] = np.arange(m)
+            continue
+        xy, near_matrix, held, near = _local_problem(metric, points, matrix, m, node[b], partner[b])
+        tour = _greedy_tour(metric, xy, near_matrix, held, near)
+        pos = np.empty(m, np.int32)
+        for i in range(m):
+            pos[tour[i]] = i
+        descend(metric, xy, near_matrix, held, near, breadth, depth, tour, pos)
+        kick_and_settle(
+            metric, xy, near_matrix, held, near, breadth, depth, tour, pos,
+            state, int(kicks * m), reach,
+        )  # fmt: skip
+        # begin with a whole piece: if the last node's partner comes first, shift by one
+        shift = 1 if partner[b, tour[0]] == tour[m - 1] and tour[0] != tour[m - 1] else 0
+        if m > 2 and partner[b, tour[0]] == tour[1]:
+            shift = 0
+        for i in range(m):
+            order[b, i] = tour[(i + m - shift) % m]
+    return order
+
+
+@kernel
+def _row_cost(
+    metric,
+    points,
+    matrix,
+    depot,
+    capacity,
+    max_length,
+    size,
+    node,
+    partner,
+    load,
+    length,
+    order,
+    via,
+):
+    verdict, total, _ = judge_row(
+        metric, points, matrix, depot, capacity, max_length,
+        size, node, partner, load, length, order, via,
+    )  # fmt: skip
+    return total if verdict == OK else np.inf
+
+
+@kernel
+def _relocate(
+    metric,
+    points,
+    matrix,
+    depot,
+    capacity,
+    max_length,
+    size,
+    node,
+    partner,
+    load,
+    length,
+    order,
+    via,
+    best,
+    start,
+    carried,
+    run,
+):
+    """Take every piece with two free ends out and insert it at its best; returns the cost."""
+    trial = np.empty(size + 4, np.int32)
+    trial_via = np.zeros(size + 4, np.bool_)
+    improved = True
+    while improved:
+        improved = False
+        for u in range(size):
+            if partner[u] < u:
+                continue  # stubs stay; a hyper-edge is moved once, by its first end
+            w = partner[u] if partner[u] != u else -1
+            n = 0
+            fresh = False
+            for i in range(size):
+                x = order[i]
+                fresh = fresh or via[i]
+                if x == u or x == w:
+                    continue
+                trial[n] = x
+                trial_via[n] = fresh
+                fresh = False
+                n += 1
+            n = _insert_piece(
+                metric, points, matrix, depot, capacity, max_length, size, node, partner, load,
+                length, trial, trial_via, n, u, start, carried, run,
+            )  # fmt: skip
+            now = _row_cost(
+                metric, points, matrix, depot, capacity, max_length,
+                size, node, partner, load, length, trial, trial_via,
+            )  # fmt: skip
+            if now < best - 1e-9:
+                best = now
+                order[:size] = trial[:size]
+                via[:size] = trial_via[:size]
+                improved = True
+    return best
+
+
+@kernel
+def _search_routes(
+    metric,
+    points,
+    matrix,
+    depot,
+    capacity,
+    max_length,
+    size,
+    node,
+    partner,
+    via0,
+    load,
+    length,
+    state,
+):
+    rows, width = node.shape
+    order = np.full((rows, width), -1, np.int32)
+    via = np.zeros((rows, width), np.bool_)
+    for b in range(rows):
+        m = size[b]
+        line = np.empty(m + 4, np.int32)
+        depots = np.zeros(m + 4, np.bool_)
+        start = np.zeros(m + 4, np.int64)
+        carried = np.zeros(m + 4, np.int64)
+        run = np.zeros(m + 4, np.float64)
+        row = node[b], partner[b], load[b], length[b]
+        _insert_row(
+            metric, points, matrix, depot, capacity, max_length,
+            m, node[b], partner[b], via0[b], load[b], length[b], state, line, depots,
+        )  # fmt: skip
+        best = _row_cost(metric, points, matrix, depot, capacity, max_length, m, *row, line, depots)
+        while best < np.inf:
+            now = _relocate(
+                metric, points, matrix, depot, capacity, max_length, m, *row, line, depots,
+                best, start, carried, run,
+            )  # fmt: skip
+            now = _exchange_ends(
+                metric, points, matrix, depot, capacity, max_length, m, *row, line, depots, now
+            )
+            if now >= best - 1e-9:
+                break
+            best = now
+        order[b, :m] = line[:m]
+        via[b, :m] = depots[:m]
+    return order, via
+
+
+@kernel
+def _exchange_ends(
+    metric,
+    points,
+    matrix,
+    depot,
+    capacity,
+    max_length,
+    size,
+    node,
+    partner,
+    load,
+    length,
+    order,
+    via,
+    best,
+):
+    """2-opt*: two routes cut at joins of theirs swap what follows; the best swap, once."""
+    # joins: places i where a piece begins inside a route, or just past a route's open end
+    stop = np.empty(size + 1, np.int64)  # place one past the end of the route of each place
+    begin = np.empty(size + 1, np.int64)
+    first = 0
+    for i in range(size + 1):
+        if i == size or (via[i] and i > 0):
+            for j in range(first, i):
+                begin[j], stop[j] = first, i
+            first = i
+    entry = np.zeros(size + 1, np.bool_)
+    i = 0
+    while i < size:
+        entry[i] = True
+        u = order[i]
+        i += 2 if partner[u] >= 0 and partner[u] != u else 1
+    trial = np.empty(size, np.int32)
+    trial_via = np.zeros(size, np.bool_)
+    best_order = np.empty(size, np.int32)
+    best_via = np.zeros(size, np.bool_)
+    parts = np.empty(5, np.int64)
+    stops = np.empty(5, np.int64)
+    found = best
+    prefix = np.zeros(size + 1, np.int64)  # load of the route up to each place
+    for i in range(size):
+        if not entry[i]:
+            prefix[i] = prefix[i - 1]
+            continue
+        prefix[i] = 0 if via[i] else prefix[i - 1] + load[order[i - 1]]
+    for i in range(size):
+        if not entry[i] or via[i]:
+            continue
+        end_i = stop[i]
+        total_i = prefix[end_i - 1] + load[order[end_i - 1]]
+        for j in range(i + 1, size):
+            if not entry[j] or via[j] or stop[j] == end_i:
+                continue
+            end_j = stop[j]
+            total_j = prefix[end_j - 1] + load[order[end_j - 1]]
+            if (
+                prefix[i] + total_j - prefix[j] > capacity
+                or prefix[j] + total_i - prefix[i] > capacity
+            ):
+                continue
+            last_i, last_j = order[i - 1], order[j - 1]
+            gain = (
+                distance(metric, points, matrix, node[last_i], node[order[i]])
+                + distance(metric, points, matrix, node[last_j], node[order[j]])
+                - distance(metric, points, matrix, node[last_i], node[order[j]])
+                - distance(metric, points, matrix, node[last_j], node[order[i]])
+            )
+            if best - gain >= found - 1e-9:
+                continue
+            w = 0
+            parts[0], parts[1], parts[2], parts[3], parts[4] = 0, j, end_i, i, end_j
+            stops[0], stops[1], stops[2], stops[3], stops[4] = i, end_j, j, end_i, size
+            for part in range(5):
+                for p in range(parts[part], stops[part]):
+                    trial[w] = order[p]
+                    trial_via[w] = via[p]
+                    w += 1
+            now = _row_cost(
+                metric, points, matrix, depot, capacity, max_length,
+                size, node, partner, load, length, trial, trial_via,
+            )  # fmt: skip
+            if now < found - 1e-9:
+                found = now
+                best_order[:] = trial
+                best_via[:] = trial_via
+    if found < best:
+        order[:size] = best_order
+        via[:size] = best_via
+    return found

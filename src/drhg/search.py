@@ -1,0 +1,246 @@
+"""The searches: each is a generator that works in slices and yields what it has after each one.
+
+`regions` is the paper's loop, in Python, with any repairer. `kicks` and `strings` do many
+destroy-and-repair steps per slice in compiled code. None of them looks at the clock: the length of
+a slice decides when Python looks, never what is done, so results follow from seed and counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from drhg import strings as string_removal
+from drhg.compiled import random_state
+from drhg.criteria import Accept
+from drhg.hypergraph import (
+    Index,
+    Nearness,
+    Plan,
+    Rules,
+    destroy_nearest,
+    judge,
+    plan_of,
+    reduce,
+    restore,
+    rules_of,
+    solution_of,
+)
+from drhg.local_search import (
+    BREADTH,
+    DEPTH,
+    REACH,
+    descend,
+    improve_stretch,
+    kick_and_settle,
+    neighbour_lists,
+)
+from drhg.problem import Instance, Metric, Solution, cost
+from drhg.repair import Repair
+
+STRETCH = 10_000  # nodes of a large tour that are worked on at a time
+SPLIT = 3_000  # from so many nodes on, threads share one tour instead of each having its own
+ROUND = 0.1  # kicks per node before the boundaries of stretches are moved
+WHOLE = 200_000  # up to here the whole tour is settled at once
+SYNC = 20  # kicks per node after which threads with tours of their own take over the best
+HOT, COLD = 0.3, 0.01  # temperatures of the string search, in mean edge lengths
+EXCHANGES = 10  # times that string searches on several threads take over the best plan
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a search has after a slice."""
+
+    iterations: int  # done in this slice
+    cost: float  # of the best solution so far; inf while customers are left out
+    solution: Callable[[], Solution]  # that solution, built when asked for
+
+
+@dataclass(frozen=True)
+class Task:
+    """A search's problem: the instance in the forms that kernels need, and where to start."""
+
+    instance: Instance
+    rules: Rules
+    nearness: Nearness
+    start: Solution
+    seed: int
+    threads: int
+
+
+def task_of(instance: Instance, start: Solution, seed: int, threads: int) -> Task:
+    return Task(instance, rules_of(instance), Nearness(instance), start, seed, threads)
+
+
+Slice: TypeAlias = Callable[[], int]
+"""How many iterations to do before yielding again; what is left at most."""
+
+Elapsed: TypeAlias = Callable[[], float]
+"""The share of the search that is over, 0 to 1."""
+
+Destroy: TypeAlias = Callable[[Rules, Plan, Nearness, np.random.Generator], tuple[Index, Index]]
+"""Choose what to cut: rows of cut positions and how many each has."""
+
+
+def nearest_cluster(low: int = 20, high: int = 100, depot_edges: str = "adjacent") -> Destroy:
+    """Destroy k nodes nearest to a random node, k uniform in [low, high] (paper, "Testing")."""
+
+    def destroy(
+        rules: Rules, plan: Plan, nearness: Nearness, rng: np.random.Generator
+    ) -> tuple[Index, Index]:
+        top = min(high, len(nearness.nodes))
+        k = int(rng.integers(min(low, top), top + 1))
+        ranked = nearness.around(rng.choice(nearness.nodes, size=1), k)
+        return destroy_nearest(rules, plan, ranked, k, depot_edges=depot_edges)
+
+    return destroy
+
+
+def regions(
+    task: Task, repair: Repair, destroy: Destroy, accept: Accept, slice: Slice, elapsed: Elapsed
+) -> Iterator[Snapshot]:
+    """Destroy a region, reduce it to a hyper-graph, repair that, judge, accept, restore."""
+    rng = np.random.default_rng(task.seed)
+    rules = task.rules
+    plan = best = plan_of(rules, task.start)
+    current = lowest = float(cost(task.instance, task.start))
+    while True:
+        todo = slice()
+        for _ in range(todo):
+            graphs = reduce(rules, plan, *destroy(rules, plan, task.nearness, rng))
+            repaired = repair(rules, graphs, rng)
+            good, change = judge(rules, plan, graphs, repaired)
+            row = int(np.argmin(change))
+            if good[row] and accept(float(change[row]), elapsed(), rng):
+                plan = restore(rules, plan, graphs, row, repaired)
+                current += float(change[row])
+                if current < lowest - 1e-9:
+                    lowest, best = current, plan
+        yield Snapshot(todo, lowest, lambda plan=best: solution_of(rules, plan))  # type: ignore[misc]
+
+
+def kicks(task: Task, slice: Slice) -> Iterator[Snapshot]:
+    """k-opt local search and kicks on the whole tour, or on stretches of a large one."""
+    n = task.instance.n
+    near = neighbour_lists(task.instance, task.nearness)
+    tour = task.start.tour.astype(np.int32)
+    pos = np.empty(n, np.int32)
+    pos[tour] = np.arange(n, dtype=np.int32)
+    how = (*task.rules.space, task.rules.fixed, near, BREADTH, DEPTH)
+    if n <= WHOLE:
+        descend(*how, tour, pos)
+        yield _tour(task, 0, tour)
+    shared = task.instance.metric is not Metric.EXPLICIT and n >= SPLIT
+    with ThreadPoolExecutor(task.threads) as pool:
+        if shared and (task.threads > 1 or n > STRETCH):
+            yield from _kick_stretches(task, how, tour, pos, pool)
+        else:
+            yield from _kick_copies(task, how, tour, pos, pool, slice)
+
+
+def _tour(task: Task, iterations: int, tour: Index) -> Snapshot:
+    kept = Solution([tour.astype(np.int64)])
+    return Snapshot(iterations, float(cost(task.instance, kept)), lambda: kept)
+
+
+def _kick_copies(
+    task: Task,
+    how: tuple[object, ...],
+    tour: Index,
+    pos: Index,
+    pool: ThreadPoolExecutor,
+    slice: Slice,
+) -> Iterator[Snapshot]:
+    """Every thread kicks a tour of its own; now and then all go on from the best."""
+    copies = [(tour.copy(), pos.copy(), random_state(task.seed, i)) for i in range(task.threads)]
+    gains = [0.0] * task.threads
+    until_sync = SYNC * task.instance.n
+    best = 0
+    while True:
+        each = max(1, min(-(-slice() // task.threads), until_sync))
+        work = [pool.submit(kick_and_settle, *how, *copy, each, REACH) for copy in copies]
+        for i, job in enumerate(work):
+            gains[i] += job.result()
+        best = int(np.argmax(gains))
+        yield _tour(task, each * task.threads, copies[best][0])
+        until_sync -= each
+        if until_sync == 0:
+            until_sync = SYNC * task.instance.n
+            for i in range(task.threads):
+                copies[i][0][:], copies[i][1][:] = copies[best][0], copies[best][1]
+                gains[i] = gains[best]
+
+
+def _kick_stretches(
+    task: Task, how: tuple[object, ...], tour: Index, pos: Index, pool: ThreadPoolExecutor
+) -> Iterator[Snapshot]:
+    """All threads work on one tour, each on a stretch; boundaries move from round to round."""
+    n = len(tour)
+    parts = max(task.threads, -(-n // STRETCH))
+    rng = np.random.default_rng([task.seed, 1])
+    settled = n <= WHOLE
+    for round_ in range(2**31):
+        offset = int(rng.integers(n))
+        bounds = (offset + np.linspace(0, n, parts + 1).astype(np.int64)[:-1]) % n
+        sizes = np.diff(np.linspace(0, n, parts + 1).astype(np.int64))
+        for group in range(0, parts, task.threads):
+            jobs = []
+            done = 0
+            for part in range(group, min(parts, group + task.threads)):
+                todo = int(sizes[part] * ROUND)
+                state = random_state(task.seed, 2 + round_ * parts + part)
+                where = (int(bounds[part]), int(sizes[part]), state, todo, REACH, not settled)
+                jobs.append(pool.submit(improve_stretch, *how, tour, pos, *where))
+                done += todo
+            for job in jobs:
+                job.result()
+            yield _tour(task, done, tour)
+        settled = True
+
+
+def strings(task: Task, slice: Slice, elapsed: Elapsed) -> Iterator[Snapshot]:
+    """String removal and insertion under annealing, one chain per thread, on a whole plan."""
+    instance, rules = task.instance, task.rules
+    near = neighbour_lists(instance, task.nearness, 100)
+    plans = [string_removal.routes_of(rules, task.start) for _ in range(task.threads)]
+    states = [random_state(task.seed, i) for i in range(task.threads)]
+    start_cost = float(cost(instance, task.start))
+    edge = start_cost / max(1, instance.n + len(task.start.routes))
+    placed = all((plan.route[task.nearness.nodes] >= 0).all() for plan in plans[:1])
+    costs = [(start_cost, start_cost if placed else np.inf)] * task.threads
+    bests = [(plan.next.copy(), plan.first.copy()) for plan in plans]
+    limits = (rules.depot, rules.demand, rules.capacity, rules.max_length, rules.service)
+    exchanges = 1
+
+    def run(i: int, heat: float, steps: int) -> tuple[float, float, int]:
+        result: tuple[float, float, int] = string_removal.string_slice(
+            *rules.space, *limits, task.nearness.nodes, near,
+            *plans[i], *costs[i], *bests[i], heat, 1.0, steps, states[i],
+        )  # fmt: skip
+        return result
+
+    with ThreadPoolExecutor(task.threads) as pool:
+        while True:
+            each = max(1, slice() // task.threads)
+            over = elapsed()
+            heat = edge * HOT * (COLD / HOT) ** over
+            jobs = [pool.submit(run, i, heat, each) for i in range(task.threads)]
+            costs = [job.result()[:2] for job in jobs]
+            best = int(np.argmin([lowest for _, lowest in costs]))
+            kept = tuple(array.copy() for array in bests[best])
+            yield Snapshot(
+                each * task.threads,
+                costs[best][1],
+                lambda kept=kept: string_removal.solution_of_routes(*kept, rules.depot),  # type: ignore[misc]
+            )
+            if over * EXCHANGES >= exchanges and task.threads > 1:
+                exchanges += 1
+                source = int(np.argmin([current for current, _ in costs]))
+                for i in range(task.threads):
+                    for mine, other in zip(plans[i], plans[source], strict=True):
+                        mine[:] = other
+                costs = [(costs[source][0], lowest) for _, lowest in costs]
