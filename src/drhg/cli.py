@@ -590,7 +590,7 @@ class _Trace:
         self._lock = threading.Lock()
 
     def add(self, point: TracePoint, name: str | None) -> None:
-        row = {} if name is None else {"name": name}
+        row: dict[str, Any] = {} if name is None else {"name": name}
         row |= {"seconds": point.seconds, "iterations": point.iterations, "cost": point.cost}
         with self._lock:
             if self._stream is not None:

@@ -76,6 +76,6 @@ def anneal(start: float, end: float) -> Accept:
 
     def accept(delta: float, elapsed: float, rng: np.random.Generator) -> bool:
         temperature = start * (end / start) ** elapsed
-        return delta < -temperature * math.log(1.0 - rng.random())
+        return bool(delta < -temperature * math.log(1.0 - rng.random()))
 
     return accept

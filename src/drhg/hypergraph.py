@@ -78,7 +78,7 @@ class Plan:
     first: Index  # (R,): position of each route's first depot, (0,) for a TSP
     last: Index  # (R,): position of its last
     load: Ints  # (N + 1,): demand of all positions before, (0,) for a TSP
-    length: Floats  # (N + 1,): length (and service) of all edges before, (0,) for a TSP
+    length: Floats  # (N + 1,): the same for length and service, but anew for every route
 
     @property
     def n_routes(self) -> int:
@@ -127,6 +127,7 @@ def _index_routes(metric, points, matrix, order, pos, depot, demand, service):
             else:
                 r += 1
                 first[r] = p
+                length[p] = 0.0  # one sum over all routes would lose digits
             inside = not inside
         else:
             pos[node] = p
@@ -199,7 +200,8 @@ def _cut_rows(order, pos, route, first, last, fixed, depot, mode, ranked, counts
     """Per row: cut around its first `counts` ranked nodes, or until its graph has `sizes` nodes."""
     rows = len(ranked)
     n = len(order)
-    width = min(n, 4 * ranked.shape[1] + 4 + (2 * len(first) if mode == 2 else 0))
+    width = 4 * ranked.shape[1] + 4 + (2 * len(first) if mode == 2 else 0)
+    width = min(n, width + (sizes.max() if rows > 0 else 0))  # topping up cuts one edge per node
     cuts = np.full((rows, width), -1, np.int32)
     n_cuts = np.zeros(rows, np.int32)
     cut = np.zeros(n, np.bool_)
@@ -213,6 +215,7 @@ def _cut_rows(order, pos, route, first, last, fixed, depot, mode, ranked, counts
                 size += new
                 count, new = _cut_edge(order, fixed, depot, cut, log, count, last[r] - 1)
                 size += new
+        jumped = ranked.shape[1]  # the ranked node that would have been one too many
         for i in range(ranked.shape[1] if sizes[b] > 0 else counts[b]):
             if ranked[b, i] < 0:
                 break
@@ -226,22 +229,33 @@ def _cut_rows(order, pos, route, first, last, fixed, depot, mode, ranked, counts
                 for j in range(before, count):  # one too many: take it back and top up instead
                     cut[log[j]] = False
                 count = before
+                jumped = i
                 break
             size += new
-        if sizes[b] > 0 and size < sizes[b]:
-            count = _top_up(order, fixed, depot, cut, log, count, sizes[b] - size)
+        if size < sizes[b]:
+            count, missing = _top_up(order, fixed, depot, cut, log, 0, count, sizes[b] - size)
+            for i in range(jumped, ranked.shape[1]):
+                if missing == 0 or ranked[b, i] < 0:
+                    break
+                count, missing = _open_up(
+                    order, pos, route, first, last, fixed, depot, mode, cut, log, count, missing,
+                    ranked[b, i],
+                )  # fmt: skip
         for j in range(count):
             cut[log[j]] = False
         log[:count].sort()
+        log[count:] = -1  # what was taken back
         n_cuts[b] = count
     return cuts, n_cuts
 
 
 @kernel
-def _top_up(order, fixed, depot, cut, log, count, missing):
-    """Cut outermost edges of hyper-edges of three or more nodes: each adds exactly one node."""
+def _top_up(order, fixed, depot, cut, log, i, count, missing):
+    """Cut outermost edges of hyper-edges of three or more nodes: each adds exactly one node.
+
+    Starts at the i-th cut; returns (edges cut so far, nodes still missing).
+    """
     n = len(order)
-    i = 0
     while i < count and missing > 0:
         for side in range(2):
             p = log[i]
@@ -256,7 +270,41 @@ def _top_up(order, fixed, depot, cut, log, count, missing):
                     count = before
                     cut[p] = False
         i += 1
-    return count
+    return count, missing
+
+
+@kernel
+def _open_up(
+    order, pos, route, first, last, fixed, depot, mode, cut, log, count, missing, node
+):  # fmt: skip
+    """Cut one edge at a node that lies beside everything cut so far, or at its route's ends.
+
+    Needed where hyper-edges run out: behind fixed edges, and when all touched routes are used up.
+    The depot edge of another route adds exactly one customer.
+    """
+    n = len(order)
+    p = pos[node]
+    together = depot >= 0 and mode == 1  # both depot edges of a touched route go, or none
+    for side in range(1 if together else 2 if depot < 0 else 4):
+        if together or side == 2:
+            q = first[route[p]]
+        elif side == 3:
+            q = last[route[p]] - 1
+        else:
+            q = p if side == 0 else (p - 1 if p > 0 else n - 1)
+        before = count
+        count, new = _cut_edge(order, fixed, depot, cut, log, count, q)
+        if together:
+            count, more = _cut_edge(order, fixed, depot, cut, log, count, last[route[p]] - 1)
+            new += more
+        if 0 < new <= missing:
+            missing -= new
+            count, missing = _top_up(order, fixed, depot, cut, log, before, count, missing)
+        else:
+            for j in range(before, count):
+                cut[log[j]] = False
+            count = before
+    return count, missing
 
 
 def destroy_nearest(
@@ -277,6 +325,7 @@ def destroy_to_size(
 
     A size that destroying whole nodes would jump over is reached by cutting outermost edges of
     hyper-edges, so nothing is padded or dropped. `ranked` needs at least max(sizes) columns, or n.
+    Fixed edges, and whole routes with "touched", may leave a graph smaller; "all" may start larger.
     """
     m = np.broadcast_to(sizes, len(ranked)).astype(np.int32)
     return _cut(rules, plan, ranked, np.zeros(len(ranked), np.int32), m, depot_edges)
@@ -706,7 +755,10 @@ class Nearness:
         return self._nodes
 
     def around(self, centres: npt.ArrayLike, k: int) -> Index:
-        """The k nodes nearest to each centre node, itself among them, nearest first (B, k)."""
+        """The k nodes nearest to each centre node, nearest first (B, k).
+
+        The centre is among them unless k others lie at the same point.
+        """
         nodes = np.atleast_1d(np.asarray(centres, dtype=np.int64))
         k = min(k, len(self._nodes))
         if self._tree is not None:
@@ -724,13 +776,16 @@ class Nearness:
 
     def _query(self, points: Floats, k: int) -> Index:
         assert self._tree is not None
-        found: Any = self._tree.query(points, k=list(range(1, k + 1)))[1]
+        if k < 1:
+            return np.zeros((len(points), 0), dtype=np.int32)
+        norm = {Metric.MAN_2D: 1.0, Metric.MAX_2D: np.inf}.get(self._instance.metric, 2.0)
+        found: Any = self._tree.query(points, k=list(range(1, k + 1)), p=norm)[1]
         nodes: Index = self._nodes[found].astype(np.int32)
         return nodes
 
 
 def _embedded(instance: Instance) -> Floats:
-    """Points whose Euclidean nearness is the metric's: the plane itself, or the sphere for GEO."""
+    """Points whose nearness is the metric's: of the plane itself, or of the sphere for GEO."""
     if instance.metric is Metric.GEO:
         assert instance._radians is not None
         latitude, longitude = instance._radians.T
@@ -749,7 +804,8 @@ def features(rules: Rules, graphs: Graphs) -> npt.NDArray[np.float32]:
     """Equations 1-5: (x, y, partner x, partner y, flag) and for routes the load over capacity.
 
     Coordinates are shifted to zero, turned so that the long side is x, and scaled to [0, 1] by it
-    (float64 throughout, cast at the end). Rows beyond a graph's size are zero. (B, M, 5 or 6)
+    (float64 throughout, cast at the end); where all points coincide they are not scaled. Of a stub
+    the partner is the depot, which may lie far outside. Rows beyond a size are zero. (B, M, 5 or 6)
     """
     inside = graphs.node >= 0
     here = rules.space.points[np.where(inside, graphs.node, 0)]  # (B, M, 2)
@@ -758,11 +814,13 @@ def features(rules: Rules, graphs: Graphs) -> npt.NDArray[np.float32]:
     there = here[rows, other]
     if rules.depot >= 0:
         there = np.where((graphs.partner < 0)[..., None], rules.space.points[rules.depot], there)
-    low = np.where(inside[..., None], here, np.inf).min(axis=1, keepdims=True)
-    high = np.where(inside[..., None], here, -np.inf).max(axis=1, keepdims=True)
+    some = inside[..., None] | ~inside.any(axis=1)[:, None, None]  # an empty graph has no corners
+    low = np.where(some, here, np.inf).min(axis=1, keepdims=True)
+    high = np.where(some, here, -np.inf).max(axis=1, keepdims=True)
     side = high - low
     swap = side[..., 1] > side[..., 0]
-    scale = np.maximum(side.max(axis=-1, keepdims=True), 1e-300)
+    scale = side.max(axis=-1, keepdims=True)
+    scale = np.where(scale > 0, scale, 1.0)
     here, there = (here - low) / scale, (there - low) / scale
     here = np.where(swap[..., None], here[..., ::-1], here)
     there = np.where(swap[..., None], there[..., ::-1], there)

@@ -34,9 +34,9 @@ class InsertionRepair:
 class LocalSearchRepair:
     """Rearrange nodes and intact pieces by local search on the reduced graph.
 
-    For a tour: greedy edges, then 2-opt, or-opt and 3-opt moves that respect hyper-edges, then
-    `kicks` perturbations per reduced node. For routes: insertion, then relocation of pieces and
-    exchange of route ends.
+    For a tour: 2-opt, or-opt and 3-opt moves that respect hyper-edges, from greedy edges and from
+    the present order, then `kicks` perturbations per reduced node on the better of the two. For
+    routes: insertion, then relocation of pieces and exchange of route ends.
     """
 
     def __init__(self, kicks: float = 0.5) -> None:
@@ -413,6 +413,22 @@ def _greedy_tour(metric, xy, matrix, held, near):
 
 
 @kernel
+def _positions(tour):
+    pos = np.empty(len(tour), np.int32)
+    for i in range(len(tour)):
+        pos[tour[i]] = i
+    return pos
+
+
+@kernel
+def _length(metric, xy, matrix, tour):
+    total = 0.0
+    for i in range(len(tour)):
+        total += distance(metric, xy, matrix, tour[i - 1], tour[i])
+    return total
+
+
+@kernel
 def _search_tours(metric, points, matrix, size, node, partner, breadth, depth, kicks, reach, state):
     rows, width = node.shape
     order = np.full((rows, width), -1, np.int32)
@@ -423,10 +439,17 @@ def _search_tours(metric, points, matrix, size, node, partner, breadth, depth, k
             continue
         xy, near_matrix, held, near = _local_problem(metric, points, matrix, m, node[b], partner[b])
         tour = _greedy_tour(metric, xy, near_matrix, held, near)
-        pos = np.empty(m, np.int32)
-        for i in range(m):
-            pos[tour[i]] = i
-        descend(metric, xy, near_matrix, held, near, breadth, depth, tour, pos)
+        present = np.arange(m).astype(np.int32)
+        pos = _positions(tour)
+        where = present.copy()
+        greedy = _length(metric, xy, near_matrix, tour) - descend(
+            metric, xy, near_matrix, held, near, breadth, depth, tour, pos
+        )
+        kept = _length(metric, xy, near_matrix, present) - descend(
+            metric, xy, near_matrix, held, near, breadth, depth, present, where
+        )
+        if kept < greedy:
+            tour, pos = present, where
         kick_and_settle(
             metric, xy, near_matrix, held, near, breadth, depth, tour, pos,
             state, int(kicks * m), reach,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -120,7 +121,7 @@ def regions(
                 current += float(change[row])
                 if current < lowest - 1e-9:
                     lowest, best = current, plan
-        yield Snapshot(todo, lowest, lambda plan=best: solution_of(rules, plan))  # type: ignore[misc]
+        yield Snapshot(todo, lowest, partial(solution_of, rules, best))
 
 
 def kicks(task: Task, slice: Slice) -> Iterator[Snapshot]:
@@ -202,45 +203,52 @@ def _kick_stretches(
         settled = True
 
 
-def strings(task: Task, slice: Slice, elapsed: Elapsed) -> Iterator[Snapshot]:
+def strings(
+    task: Task, slice: Slice, elapsed: Elapsed, max_iters: int | None
+) -> Iterator[Snapshot]:
     """String removal and insertion under annealing, one chain per thread, on a whole plan."""
-    instance, rules = task.instance, task.rules
+    instance, rules, threads = task.instance, task.rules, task.threads
     near = neighbour_lists(instance, task.nearness, 100)
-    plans = [string_removal.routes_of(rules, task.start) for _ in range(task.threads)]
-    states = [random_state(task.seed, i) for i in range(task.threads)]
-    start_cost = float(cost(instance, task.start))
-    edge = start_cost / max(1, instance.n + len(task.start.routes))
-    placed = all((plan.route[task.nearness.nodes] >= 0).all() for plan in plans[:1])
-    costs = [(start_cost, start_cost if placed else np.inf)] * task.threads
+    plans = [string_removal.routes_of(rules, task.start) for _ in range(threads)]
+    states = [random_state(task.seed, i) for i in range(threads)]
     bests = [(plan.next.copy(), plan.first.copy()) for plan in plans]
+    now = float(cost(instance, task.start))
+    complete = bool((plans[0].route[task.nearness.nodes] >= 0).all())
+    hot = HOT * now / max(1, instance.n + len(task.start.routes))
+    chains = [(now, now if complete else np.inf, hot)] * threads  # cost, lowest cost, temperature
+    # With an iteration limit the temperature falls with every step, else with the clock.
+    cooling = 1.0 if max_iters is None else (COLD / HOT) ** (threads / max(1, max_iters))
+    period = None if max_iters is None else max(1, max_iters // (EXCHANGES * threads))
     limits = (rules.depot, rules.demand, rules.capacity, rules.max_length, rules.service)
-    exchanges = 1
 
-    def run(i: int, heat: float, steps: int) -> tuple[float, float, int]:
-        result: tuple[float, float, int] = string_removal.string_slice(
-            *rules.space, *limits, task.nearness.nodes, near,
-            *plans[i], *costs[i], *bests[i], heat, 1.0, steps, states[i],
+    def run(i: int, steps: int) -> tuple[float, float, float]:
+        current, lowest, heat = chains[i]
+        result: tuple[float, float, float] = string_removal.string_slice(
+            *rules.space, *limits, task.nearness.nodes, near, *plans[i],
+            current, lowest, *bests[i], heat, cooling, steps, states[i],
         )  # fmt: skip
         return result
 
-    with ThreadPoolExecutor(task.threads) as pool:
+    steps = exchanges = 0
+    with ThreadPoolExecutor(threads) as pool:
         while True:
-            each = max(1, slice() // task.threads)
-            over = elapsed()
-            heat = edge * HOT * (COLD / HOT) ** over
-            jobs = [pool.submit(run, i, heat, each) for i in range(task.threads)]
-            costs = [job.result()[:2] for job in jobs]
-            best = int(np.argmin([lowest for _, lowest in costs]))
-            kept = tuple(array.copy() for array in bests[best])
-            yield Snapshot(
-                each * task.threads,
-                costs[best][1],
-                lambda kept=kept: string_removal.solution_of_routes(*kept, rules.depot),  # type: ignore[misc]
-            )
-            if over * EXCHANGES >= exchanges and task.threads > 1:
+            each = max(1, slice() // threads)
+            if period is None:
+                over = elapsed()
+                due = over * EXCHANGES >= exchanges + 1
+                chains = [(c, lowest, hot * (COLD / HOT) ** over) for c, lowest, _ in chains]
+            else:
+                each = min(each, period - steps % period)
+                due = (steps + each) % period == 0
+            chains = list(pool.map(run, range(threads), [each] * threads))
+            steps += each
+            best = min(range(threads), key=lambda i: chains[i][1])
+            arrays = (bests[best][0].copy(), bests[best][1].copy(), rules.depot)
+            found = partial(string_removal.solution_of_routes, *arrays)
+            yield Snapshot(each * threads, chains[best][1], found)
+            if due and threads > 1:
                 exchanges += 1
-                source = int(np.argmin([current for current, _ in costs]))
-                for i in range(task.threads):
-                    for mine, other in zip(plans[i], plans[source], strict=True):
-                        mine[:] = other
-                costs = [(costs[source][0], lowest) for _, lowest in costs]
+                source = min(range(threads), key=lambda i: chains[i][0])
+                for plan in plans:
+                    plan.take_over(plans[source])
+                chains = [(chains[source][0], lowest, heat) for _, lowest, heat in chains]

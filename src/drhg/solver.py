@@ -247,7 +247,7 @@ def _search(
         cut = destroy or search.nearest_cluster()
         yield from search.regions(task, repairer, cut, accept, pace, elapsed)
     elif instance.is_cvrp:
-        yield from search.strings(task, pace, elapsed)
+        yield from search.strings(task, pace, elapsed, board.limits.max_iters)
     else:
         yield from search.kicks(task, pace)
 

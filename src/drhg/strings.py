@@ -9,7 +9,8 @@ number of customers.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +36,12 @@ class Routes(NamedTuple):
     length: Floats  # (R,): depot to depot, service included; kept only if there is a limit
     stops: Index  # (R,): customers
     missing: Ints  # (n,): how often a customer was left out by a step, for scarce fleets
+
+    def take_over(self, other: Routes) -> None:
+        """Become the same plan as another one of the same instance."""
+        arrays: Iterable[tuple[Any, Any]] = zip(self, other, strict=True)
+        for mine, theirs in arrays:
+            mine[:] = theirs
 
 
 def routes_of(rules: Rules, solution: Solution) -> Routes:
@@ -378,7 +385,7 @@ def string_slice(
 ):
     """`steps` times: remove strings, insert, accept by annealing or undo. In place.
 
-    Returns (cost, best cost, customers in no route). The best plan is copied to best_next and
+    Returns (cost, best cost, temperature). The best plan is copied to best_next and
     best_first whenever it is beaten. While customers are in no route, a step is kept if those it
     leaves out have been left out less often than those left out before.
     """
@@ -480,4 +487,4 @@ def string_slice(
                     log[i, 0], log[i, 1], log[i, 2],
                 )  # fmt: skip
         temperature *= cooling
-    return cost, best_cost, n_absent
+    return cost, best_cost, temperature

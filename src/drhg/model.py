@@ -1,0 +1,218 @@
+"""The networks, in torch: which remaining node comes next (paper, section "Model Structure").
+
+Both presets answer the same question about the same `State`. `Paper` is the paper's network to the
+letter: a light encoder, then modules of linear attention through representative nodes. `Economy`
+looks only at the nearest remaining nodes, seen from the current one, and costs a tenth.
+A model knows nothing of training; sums over padding are exact zeros, so a batch equals its rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from drhg import weights
+from drhg.errors import ModelError
+from drhg.neural import State
+from drhg.weights import ModelConfig
+
+__all__ = ["Economy", "ModelConfig", "Network", "Paper", "build", "load_model", "save_model"]
+
+
+class Network(nn.Module):
+    """What both presets share: their configuration, and scores for a `State`."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+
+    def forward(self, nodes: Tensor, context: Tensor, count: Tensor) -> Tensor:
+        """Scores (B, W, outputs), minus infinity beyond each row's count."""
+        raise NotImplementedError
+
+    def logits(self, state: State) -> Any:
+        """Scores of a NumPy state as a NumPy array, without gradients."""
+        device = next(self.parameters()).device
+        with torch.inference_mode():
+            return self(*(t.to(device) for t in tensors_of(state))).cpu().numpy()
+
+
+def tensors_of(state: State) -> tuple[Tensor, Tensor, Tensor]:
+    """The same memory as torch tensors, in the order `forward` takes them."""
+    arrays = state.nodes, state.context, state.count
+    a, b, c = (torch.from_numpy(np.ascontiguousarray(array)) for array in arrays)
+    return a, b, c
+
+
+def padding(count: Tensor, width: int) -> Tensor | None:
+    """Which places lie beyond their row's count (B, W); None if there are none."""
+    if int(count.min()) >= width:
+        return None
+    return torch.arange(width, device=count.device) >= count[:, None]
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, heads: int, pad: Tensor | None) -> Tensor:
+    """Equation (Attn) with heads: (B, p, d), (B, s, d), (B, s, d) -> (B, p, d).
+
+    Plain products, for on a CPU torch's fused attention is half as fast for so short sequences.
+    """
+    B, p, d = q.shape
+    q, k, v = (t.view(B, -1, heads, d // heads).transpose(1, 2) for t in (q, k, v))
+    scores = (q * (d // heads) ** -0.5) @ k.transpose(-1, -2)  # (B, heads, p, s)
+    if pad is not None:
+        scores = scores.masked_fill(pad[:, None, None, :], -torch.inf)
+    return (scores.softmax(-1) @ v).transpose(1, 2).reshape(B, p, d)
+
+
+# --- the paper's network -------------------------------------------------------------------------
+
+
+class Attention(nn.Module):
+    """One attention layer of a linear attention module with its feed-forward layer, residuals."""
+
+    def __init__(self, d: int, heads: int, hidden: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.q = nn.Linear(d, d, bias=False)
+        self.kv = nn.Linear(d, 2 * d, bias=False)
+        self.o = nn.Linear(d, d, bias=False)
+        self.up, self.down = nn.Linear(d, hidden), nn.Linear(hidden, d)
+
+    def forward(self, x: Tensor, source: Tensor, pad: Tensor | None) -> Tensor:
+        k, v = self.kv(source).chunk(2, -1)  # (B, s, d)
+        x = x + self.o(attend(self.q(x), k, v, self.heads, pad))  # (B, p, d)
+        return x + self.down(F.relu(self.up(x)))
+
+
+class Paper(Network):
+    """Section "Model Structure" and appendix "Model Structure Details"."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        d, routes = config.d, int(config.routes)
+        self.encoder = nn.Linear(config.node_inputs, d)
+        # For routes the room left in the vehicle joins both embeddings before W_f and W_c.
+        self.first = nn.Linear(d + routes, d * config.from_first, bias=False)
+        self.current = nn.Linear(d + routes, d * config.from_current, bias=False)
+        layer = (d, config.heads, config.hidden)
+        self.aggregate = nn.ModuleList(Attention(*layer) for _ in range(config.layers))
+        self.broadcast = nn.ModuleList(Attention(*layer) for _ in range(config.layers))
+        self.score = nn.Linear(d, config.outputs)
+
+    def forward(self, nodes: Tensor, context: Tensor, count: Tensor) -> Tensor:
+        B, W, f = nodes.shape
+        d = self.config.d
+        ends = self.encoder(context[:, : 2 * f].view(B, 2, f))  # (B, 2, d)
+        if self.config.routes:
+            ends = torch.cat([ends, context[:, -1:, None].expand(B, 2, 1)], -1)
+        representatives = torch.cat([self.first(ends[:, 0]), self.current(ends[:, 1])], -1)
+        x = torch.cat([representatives.view(B, -1, d), self.encoder(nodes)], 1)  # (B, r + W, d)
+        r = x.shape[1] - W
+        pad = padding(count, W)
+        gone = None if pad is None else F.pad(pad, (r, 0))  # representatives are always there
+        for i, (aggregate, broadcast) in enumerate(
+            zip(self.aggregate, self.broadcast, strict=True)
+        ):
+            gathered = aggregate(x[:, :r], x, gone)  # (B, r, d)
+            if i + 1 == self.config.layers:
+                x = x[:, r:]  # only the remaining nodes are scored
+            x = broadcast(x, gathered, None)
+        return mask(self.score(x), pad)  # (B, W, outputs)
+
+
+def mask(scores: Tensor, pad: Tensor | None) -> Tensor:
+    return scores if pad is None else scores.masked_fill(pad[..., None], -torch.inf)
+
+
+# --- the economical network ----------------------------------------------------------------------
+
+
+class Block(nn.Module):
+    """Self-attention among the nodes in view and a feed-forward layer, each after an RMS norm."""
+
+    def __init__(self, d: int, heads: int, hidden: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.n1, self.n2 = nn.RMSNorm(d), nn.RMSNorm(d)
+        self.qkv, self.o = nn.Linear(d, 3 * d, bias=False), nn.Linear(d, d, bias=False)
+        self.up, self.down = nn.Linear(d, hidden), nn.Linear(hidden, d)
+        nn.init.zeros_(self.o.weight)  # a fresh network is "nearest first"
+        nn.init.zeros_(self.down.weight)
+
+    def forward(self, x: Tensor, pad: Tensor | None) -> Tensor:
+        q, k, v = self.qkv(self.n1(x)).chunk(3, -1)  # (B, s, d)
+        x = x + self.o(attend(q, k, v, self.heads, pad))
+        return x + self.down(F.gelu(self.up(self.n2(x))))
+
+
+class Economy(Network):
+    """Nodes relative to the current one, two context tokens, pre-norm, a learnt distance term."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        d = config.d
+        self.node = nn.Linear(config.node_inputs, d)
+        self.first = nn.Linear(config.context_inputs, d)
+        self.current = nn.Parameter(torch.randn(d) * 0.1)
+        self.blocks = nn.ModuleList(
+            Block(d, config.heads, config.hidden) for _ in range(config.layers)
+        )
+        self.norm = nn.RMSNorm(d)
+        self.score = nn.Linear(d, config.outputs)
+        self.nearness = nn.Parameter(torch.tensor(5.0))
+
+    def forward(self, nodes: Tensor, context: Tensor, count: Tensor) -> Tensor:
+        B, W, _ = nodes.shape
+        here = self.current.expand(B, 1, -1)
+        x = torch.cat([self.first(context)[:, None], here, self.node(nodes)], 1)  # (B, 2 + W, d)
+        pad = padding(count, W)
+        gone = None if pad is None else F.pad(pad, (2, 0))
+        for block in self.blocks:
+            x = block(x, gone)
+        way = nodes[..., 6:7]  # directly; via the depot (the first node of a route): there and on
+        if self.config.routes:
+            way = torch.cat([way, context[:, 2, None, None] + nodes[..., 8:9]], -1)
+        return mask(self.score(self.norm(x[:, 2:])) - self.nearness * way, pad)
+
+
+# --- build, save, load ---------------------------------------------------------------------------
+
+
+def build(config: ModelConfig) -> Network:
+    """A network with fresh weights, drawn from torch's generator."""
+    return {"paper": Paper, "economy": Economy}[config.preset](config)
+
+
+def fill(network: Network, tensors: Mapping[str, Any], file: str | None = None) -> None:
+    """Put tensors into a network; names and shapes must agree exactly."""
+    own = network.state_dict()
+    if set(own) != set(tensors):
+        odd = sorted(set(own) ^ set(tensors))[:3]
+        raise ModelError(f"the weights do not belong to this network: {', '.join(odd)}", file=file)
+    for name, tensor in own.items():
+        if tuple(tensor.shape) != tuple(tensors[name].shape):
+            found, expected = tuple(tensors[name].shape), tuple(tensor.shape)
+            raise ModelError(f"{name} has the shape {found}, not {expected}", file=file)
+        tensor.copy_(torch.as_tensor(tensors[name]))
+
+
+def save_model(
+    network: Network, path: str | os.PathLike[str], card: Mapping[str, Any] | None = None
+) -> str:
+    """Write weights, configuration and card to a safetensors file; returns its sha256."""
+    tensors = {name: t.detach().cpu().numpy() for name, t in network.state_dict().items()}
+    return weights.write_weights(path, network.config, tensors, card)
+
+
+def load_model(path: str | os.PathLike[str], *, sha256: str | None = None) -> Network:
+    """A network from a file; `ModelError` if it is damaged, a pickle, or of another shape."""
+    config, tensors, _ = weights.read_weights(path, sha256=sha256)
+    network = build(config)
+    fill(network, tensors, os.fspath(path))
+    return network.eval()

@@ -1,0 +1,277 @@
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
+"""The decision process of the network, without torch: what it sees, and what follows from it.
+
+A repair is a sequence of decisions between items. At each, some nodes remain; the network scores
+them, seen from the first node and the current one (paper, section "Model Structure"). The one
+function that writes down what is seen, `see`, serves training and inference alike.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from drhg.compiled import kernel
+
+Reals = npt.NDArray[np.float32]
+FLAG, LOAD = 4, 5  # columns of the features after x, y, partner's x, partner's y
+
+
+@dataclass(frozen=True)
+class State:
+    """A batch of decisions as the network takes them; row b offers `count[b]` nodes, then zeros."""
+
+    nodes: Reals  # (B, W, node_inputs)
+    context: Reals  # (B, context_inputs)
+    count: npt.NDArray[np.int32]  # (B,)
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+
+class Scorer(Protocol):
+    """Anything that scores decisions: a torch network, or its compiled twin."""
+
+    @property
+    def config(self) -> ModelConfig: ...
+
+    def logits(self, state: State) -> Any: ...
+
+
+@kernel
+def remaining_nearest(feat, free, m, here, width, chosen, far):
+    """List the `width` free nodes nearest to `here`, nearest first; all free ones if width is 0."""
+    count = 0
+    if width == 0:
+        for i in range(m):
+            if free[i]:
+                chosen[count] = i
+                count += 1
+        return count
+    x, y = here[0], here[1]
+    for i in range(m):
+        if not free[i]:
+            continue
+        dx, dy = feat[i, 0] - x, feat[i, 1] - y
+        d = dx * dx + dy * dy
+        if count == width:
+            if d >= far[count - 1]:
+                continue
+            j = count - 1
+        else:
+            j = count
+            count += 1
+        while j > 0 and far[j - 1] > d:
+            far[j] = far[j - 1]
+            chosen[j] = chosen[j - 1]
+            j -= 1
+        far[j] = d
+        chosen[j] = i
+    return count
+
+
+@kernel
+def see(feat, free, m, first, here, room, relative, width, nodes, context, chosen, far):
+    """Write what the network sees of one decision into `nodes` and `context`; how many nodes.
+
+    `feat` (m, 5 or 6) are the features of equations 1-5, `first` and `here` those of the first
+    and the current node. Seen relatively, a node is its offset from the current node, its
+    partner's, its offset from the first node, the three lengths, the flag (and the load).
+    """
+    count = remaining_nearest(feat, free, m, here, width, chosen, far)
+    inputs = feat.shape[1]
+    if not relative:
+        for j in range(count):
+            for c in range(inputs):
+                nodes[j, c] = feat[chosen[j], c]
+        for c in range(inputs):
+            context[c] = first[c]
+            context[inputs + c] = here[c]
+    else:
+        for j in range(count):
+            i = chosen[j]
+            ax, ay = feat[i, 0] - here[0], feat[i, 1] - here[1]
+            bx, by = feat[i, 2] - here[0], feat[i, 3] - here[1]
+            cx, cy = feat[i, 0] - first[0], feat[i, 1] - first[1]
+            nodes[j, 0], nodes[j, 1] = ax, ay
+            nodes[j, 2], nodes[j, 3] = bx, by
+            nodes[j, 4], nodes[j, 5] = cx, cy
+            nodes[j, 6] = math.sqrt(ax * ax + ay * ay)
+            nodes[j, 7] = math.sqrt(bx * bx + by * by)
+            nodes[j, 8] = math.sqrt(cx * cx + cy * cy)
+            for c in range(FLAG, inputs):
+                nodes[j, 5 + c] = feat[i, c]
+        vx, vy = first[0] - here[0], first[1] - here[1]
+        context[0], context[1] = vx, vy
+        context[2] = math.sqrt(vx * vx + vy * vy)
+        context[3] = count / 50.0
+    if inputs > LOAD:
+        context[len(context) - 1] = room
+    return count
+
+
+@kernel
+def orient(feat, m, relative, angle, mirror):
+    """Turn the features of one graph by a symmetry, in place.
+
+    What is seen relatively may be turned by any angle and mirrored. The paper's features keep x as
+    the long side, so they are mirrored along either axis: by `mirror`, and by the sign of `angle`.
+    """
+    if relative:
+        c, s = math.cos(angle), math.sin(angle)
+        flip = -1.0 if mirror else 1.0
+        for i in range(m):
+            for k in (0, 2):
+                x, y = np.float64(feat[i, k]), np.float64(feat[i, k + 1])
+                feat[i, k] = c * x - s * y
+                feat[i, k + 1] = flip * (s * x + c * y)
+        return
+    high_x, high_y = feat[0, 0], feat[0, 1]
+    for i in range(m):
+        high_x, high_y = max(high_x, feat[i, 0]), max(high_y, feat[i, 1])
+    for i in range(m):
+        for k in (0, 2):
+            if mirror:
+                feat[i, k] = high_x - feat[i, k]
+            if angle < 0.0:
+                feat[i, k + 1] = high_y - feat[i, k + 1]
+
+
+# --- decoding ------------------------------------------------------------------------------------
+
+
+@kernel
+def _enter(partner, free, order, place, node):
+    """Append the item entered at `node`; returns the place after it."""
+    order[place] = node
+    free[node] = False
+    if partner[node] == node:
+        return place + 1
+    order[place + 1] = partner[node]
+    free[partner[node]] = False
+    return place + 2
+
+
+@kernel
+def _finish(feat, partner, free, m, order, place):
+    """Append the last item if only one is left: its direction needs no network. The next place."""
+    last = -1
+    for i in range(m):
+        if free[i]:
+            if last >= 0 and partner[i] != last:
+                return place
+            if last < 0:
+                last = i
+    if last < 0:
+        return place
+    other = partner[last]
+    if other != last:
+        a, z = order[place - 1], order[0]
+        straight = _apart(feat, a, last) + _apart(feat, other, z)
+        if _apart(feat, a, other) + _apart(feat, last, z) < straight:
+            last = other
+    return _enter(partner, free, order, place, last)
+
+
+@kernel
+def _apart(feat, a, b):
+    dx, dy = feat[a, 0] - feat[b, 0], feat[a, 1] - feat[b, 1]
+    return math.sqrt(dx * dx + dy * dy)
+
+
+@kernel
+def _begin_rows(feat, partner, size, start, free, order, place):
+    for b in range(len(size)):
+        m = size[b]
+        free[b, :m] = True
+        place[b] = 0
+        if m > 0:
+            place[b] = _enter(partner[b], free[b], order[b], 0, start[b])
+            place[b] = _finish(feat[b], partner[b], free[b], m, order[b], place[b])
+
+
+@kernel
+def _see_rows(feat, size, free, order, place, relative, width, rows, nodes, context, count, chosen):
+    """What every unfinished row sees; returns how many there are, listed in `rows`."""
+    far = np.empty(max(1, width), np.float32)
+    active = 0
+    for b in range(len(size)):
+        m = size[b]
+        if place[b] >= m:
+            continue
+        a = active
+        active += 1
+        rows[a] = b
+        count[a] = see(
+            feat[b], free[b], m, feat[b, order[b, 0]], feat[b, order[b, place[b] - 1]], 0.0,
+            relative, width, nodes[a], context[a], chosen[a], far,
+        )  # fmt: skip
+        nodes[a, count[a] :] = 0.0
+    return active
+
+
+@kernel
+def _advance_rows(feat, partner, size, free, order, place, rows, chosen, choice):
+    for a in range(len(choice)):
+        b = rows[a]
+        node = chosen[a, choice[a]]
+        place[b] = _enter(partner[b], free[b], order[b], place[b], node)
+        place[b] = _finish(feat[b], partner[b], free[b], size[b], order[b], place[b])
+
+
+def decode(
+    model: Scorer,
+    feat: Reals,
+    partner: npt.NDArray[np.int32],
+    size: npt.NDArray[np.int32],
+    start: npt.NDArray[np.int32],
+    rng: np.random.Generator | None = None,
+) -> npt.NDArray[np.int32]:
+    """Orders (B, M) of tours through the items of each row, from the items entered at `start`.
+
+    Greedy, or with a generator drawn from the network's distribution. All rows take their
+    decisions together; a row with one item left is finished without the network.
+    """
+    B, M, _ = feat.shape
+    config = model.config
+    width = config.window or M
+    free = np.zeros((B, M), np.bool_)
+    order = np.full((B, M), -1, np.int32)
+    place = np.zeros(B, np.int32)
+    rows = np.empty(B, np.int32)
+    nodes = np.zeros((B, width, config.node_inputs), np.float32)
+    context = np.zeros((B, config.context_inputs), np.float32)
+    count = np.zeros(B, np.int32)
+    chosen = np.zeros((B, width), np.int32)
+    _begin_rows(feat, partner, size, start, free, order, place)
+    while True:
+        active = _see_rows(
+            feat, size, free, order, place, config.relative, config.window,
+            rows, nodes, context, count, chosen,
+        )  # fmt: skip
+        if active == 0:
+            return order
+        widest = int(count[:active].max())
+        state = State(nodes[:active, :widest], context[:active], count[:active])
+        scores = model.logits(state)[..., 0]  # (active, widest)
+        if rng is not None:
+            scores = scores + rng.gumbel(size=scores.shape)
+        choice = scores.argmax(axis=1)
+        _advance_rows(feat, partner, size, free, order, place, rows, chosen, choice)
+
+
+@kernel
+def free_lengths(feat, partner, size, order):
+    """Length of the free edges of each row's tour, in the scale of the features."""
+    out = np.zeros(len(size), np.float64)
+    for b in range(len(size)):
+        m = size[b]
+        for i in range(m):
+            a, z = order[b, i], order[b, i + 1 if i + 1 < m else 0]
+            if partner[b, a] != z or m <= 2:
+                out[b] += _apart(feat[b], a, z)
+    return out

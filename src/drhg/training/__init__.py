@@ -1,0 +1,1 @@
+"""Learning to repair: labels, decisions drawn from them, and the training loop."""

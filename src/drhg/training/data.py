@@ -1,0 +1,206 @@
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
+"""Training data: decisions on reduced graphs cut out of labelled tours (paper, "Training Scheme").
+
+Each decision is drawn anew: an instance, a centre, a size met exactly by Algorithm 1, a direction,
+a first item, a symmetry, and a place in the tour. A batch is a pure function of its seed and number,
+so that a resumed run sees what an uninterrupted one would have seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from drhg.compiled import kernel, random_below, random_float, random_state
+from drhg.errors import ModelError
+from drhg.hypergraph import _cut_rows, _reduce_rows
+from drhg.neural import Reals, State, orient, see
+from drhg.problem import Floats, Ints
+from drhg.weights import ModelConfig
+
+HELD_OUT = 256  # instances of the first shard that are kept for validation
+
+
+@dataclass(frozen=True)
+class Tours:
+    """Labelled instances of any sizes, one after the other."""
+
+    points: Floats  # (total, 2)
+    order: npt.NDArray[np.int32]  # (total,), each tour's nodes counted from 0
+    offset: Ints  # (N + 1,)
+
+    def __len__(self) -> int:
+        return len(self.offset) - 1
+
+    def part(self, low: int, high: int) -> Tours:
+        """Instances low .. high - 1."""
+        a, z = self.offset[low], self.offset[high]
+        bounds = self.offset[low : high + 1] - a
+        return Tours(self.points[a:z].copy(), self.order[a:z].copy(), bounds.copy())
+
+
+def read_tours(files: Iterable[Path]) -> Tours:
+    """Shards as `labels.py` writes them: instances come from their seed, tours from the file."""
+    points, order, sizes = [], [], []
+    for file in sorted(files):
+        with np.load(file, allow_pickle=False) as shard:
+            seed, n, count = (int(shard[name]) for name in ("seed", "n", "count"))
+            tours = shard["tours"]
+        if tours.shape != (count, n) or not (np.sort(tours, axis=1) == np.arange(n)).all():
+            raise ModelError("the labels are no tours", file=str(file))
+        points.append(np.random.default_rng(seed).random((count, n, 2)).reshape(-1, 2))
+        order.append(tours.astype(np.int32).ravel())
+        sizes.append(np.full(count, n))
+    if not points:
+        raise ModelError("no labels found")
+    offset = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
+    return Tours(np.concatenate(points), np.concatenate(order), offset)
+
+
+@kernel
+def cut_graph(points, order, m, state, feat, partner):
+    """Cut a reduced graph of m nodes around a random centre; features and partners in tour order.
+
+    The tour is entered at a random item, in a random direction. Returns m, or 0 if no cut has that
+    size. Equal to `destroy_to_size`, `reduce` and `features`, whose kernels it shares.
+    """
+    n = len(order)
+    if random_below(state, 2) == 1:
+        order = order[::-1].copy()
+    centre = random_below(state, n)
+    distance = np.empty(n, np.float64)
+    pos = np.empty(n, np.int32)
+    for p in range(n):
+        pos[order[p]] = p
+        dx, dy = points[p, 0] - points[centre, 0], points[p, 1] - points[centre, 1]
+        distance[p] = dx * dx + dy * dy
+    distance[centre] = -1.0
+    ranked = np.argsort(distance)[: min(n, m)].astype(np.int32).reshape(1, -1)
+    none = np.zeros(0, np.int32)
+    fixed = np.full((n, 2), -1, np.int32)
+    zero, size = np.zeros(1, np.int32), np.full(1, m, np.int32)
+    cuts, n_cuts = _cut_rows(order, pos, none, none, none, fixed, -1, 0, ranked, zero, size)
+    found, node, mate, _, _, _, _, _, _, _ = _reduce_rows(
+        0, points, np.zeros((0, 0)), order, none, none, none, np.zeros(0, np.int64), np.zeros(0),
+        -1, np.zeros(0, np.int64), 0.0, cuts, n_cuts,
+    )  # fmt: skip
+    if found[0] != m:
+        return 0
+    start = random_below(state, m)
+    if mate[0, start] != start and mate[0, start] < start:
+        start -= 1  # at an item, not inside a hyper-edge
+    low_x, low_y, high_x, high_y = np.inf, np.inf, -np.inf, -np.inf
+    for i in range(m):
+        x, y = points[node[0, i], 0], points[node[0, i], 1]
+        low_x, high_x = min(low_x, x), max(high_x, x)
+        low_y, high_y = min(low_y, y), max(high_y, y)
+    side = max(high_x - low_x, high_y - low_y, 1e-300)
+    swap = high_y - low_y > high_x - low_x
+    for i in range(m):
+        j = i + start if i + start < m else i + start - m
+        u, v = node[0, j], node[0, mate[0, j]]
+        partner[i] = mate[0, j] - start if mate[0, j] >= start else mate[0, j] - start + m
+        a = ((points[u, 0] - low_x) / side, (points[u, 1] - low_y) / side)
+        b = ((points[v, 0] - low_x) / side, (points[v, 1] - low_y) / side)
+        feat[i, 0], feat[i, 1] = (a[1], a[0]) if swap else (a[0], a[1])
+        feat[i, 2], feat[i, 3] = (b[1], b[0]) if swap else (b[0], b[1])
+        feat[i, 4] = 0.0 if partner[i] == i else 1.0
+    return m
+
+
+@kernel
+def _draw(
+    points, order, offset, low, share, most, per_graph, relative, width, state,
+    nodes, context, count, target,
+):  # fmt: skip
+    """Fill the rows of a batch with decisions; the label is the node that comes next."""
+    top = 0
+    for i in range(len(offset) - 1):
+        top = max(top, offset[i + 1] - offset[i])
+    feat = np.empty((top, 5), np.float32)
+    partner = np.empty(top, np.int32)
+    free = np.empty(top, np.bool_)
+    chosen = np.empty(top, np.int32)
+    far = np.empty(max(1, width), np.float32)
+    b = 0
+    while b < len(count):
+        i = random_below(state, len(offset) - 1)
+        a, z = offset[i], offset[i + 1]
+        high = max(low, min(most, np.int64(share * (z - a))))
+        m = low + random_below(state, high - low + 1)
+        m = cut_graph(points[a:z], order[a:z], m, state, feat, partner)
+        if m < 4:
+            continue
+        angle = (2.0 * random_float(state) - 1.0) * np.pi
+        orient(feat, m, relative, angle, random_below(state, 2) == 1)
+        for _ in range(per_graph):
+            if b == len(count):
+                break
+            t = 1 + random_below(state, m - 1)
+            last = t == m - 1 or (t == m - 2 and partner[t] == t + 1)
+            if partner[t] == t - 1 or last:
+                continue  # a forced step teaches nothing
+            free[:t] = False
+            free[t:m] = True
+            count[b] = see(
+                feat, free, m, feat[0], feat[t - 1], 0.0, relative, width,
+                nodes[b], context[b], chosen, far,
+            )  # fmt: skip
+            target[b] = -1
+            for j in range(count[b]):
+                if chosen[j] == t:
+                    target[b] = j
+            if target[b] < 0:
+                continue  # out of sight: cannot be chosen, so cannot be learnt
+            nodes[b, count[b] :] = 0.0
+            b += 1
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Which decisions to draw."""
+
+    low: int = 20  # smallest reduced graph
+    share: float = 0.8  # largest one as a share of the instance
+    most: int = 1000  # and at most so many nodes
+    per_graph: int = 1  # decisions tried per graph
+
+
+def draw(
+    tours: Tours, recipe: Recipe, config: ModelConfig, rows: int, seed: int, number: int
+) -> tuple[State, Ints]:
+    """Batch `number` of a run: decisions sorted by how much they see, and which node comes next."""
+    largest = int(np.diff(tours.offset).max())
+    width = config.window or min(recipe.most, max(recipe.low, int(recipe.share * largest)))
+    nodes = np.empty((rows, width, config.node_inputs), np.float32)
+    context = np.empty((rows, config.context_inputs), np.float32)
+    count = np.empty(rows, np.int32)
+    target = np.empty(rows, np.int64)
+    _draw(
+        tours.points, tours.order, tours.offset, recipe.low, recipe.share, recipe.most,
+        recipe.per_graph, config.relative, config.window, random_state(seed, number),
+        nodes, context, count, target,
+    )  # fmt: skip
+    by_count = np.argsort(count, kind="stable")
+    state = State(nodes[by_count], context[by_count], count[by_count])
+    return state, target[by_count]
+
+
+@kernel
+def _held(points, order, offset, m, state, feat, partner):
+    for b in range(len(offset) - 1):
+        a, z = offset[b], offset[b + 1]
+        while cut_graph(points[a:z], order[a:z], m, state, feat[b], partner[b]) != m:
+            pass
+
+
+def held_out_graphs(tours: Tours, m: int, seed: int = 7) -> tuple[Reals, npt.NDArray[np.int32]]:
+    """One reduced graph of m nodes per instance, in optimal order: features and partners."""
+    feat = np.zeros((len(tours), m, 5), np.float32)
+    partner = np.zeros((len(tours), m), np.int32)
+    _held(tours.points, tours.order, tours.offset, m, random_state(seed, m), feat, partner)
+    return feat, partner

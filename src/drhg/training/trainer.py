@@ -1,0 +1,345 @@
+"""Supervised training of a network that repairs: one loop, resumable at any moment.
+
+A step draws `batch` decisions, cuts them into chunks of equal work, lets every worker thread take
+chunks, and adds the gradients up in the order of the chunks: the result does not depend on the number
+of threads. Everything random is a function of the seed and the step, so a checkpoint is weights,
+optimiser, average and counters, and a resumed run on a CPU repeats an uninterrupted one bit by bit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import time
+import tomllib
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from drhg import weights
+from drhg.errors import ModelError
+from drhg.model import ModelConfig, Network, build, fill, save_model, tensors_of
+from drhg.neural import State, decode, free_lengths
+from drhg.problem import Ints
+from drhg.training.data import HELD_OUT, Recipe, Tours, draw, held_out_graphs, read_tours
+
+HELD_OUT_SIZES = (30, 50, 80)
+
+
+@dataclass(frozen=True)
+class Config:
+    """A training run, as in `configs/*.toml`."""
+
+    network: ModelConfig
+    data: Recipe = field(default_factory=Recipe)
+    labels: str = "tsp100-*.npz"  # which shards of the data folder
+    seed: int = 1
+    batch: int = 768  # decisions per step
+    chunk: int = 96  # decisions that go through the network at once
+    optimiser: str = "adamw"  # adamw | adam | muon (which leaves all but hidden matrices to adamw)
+    rate: float = 2e-3
+    rate_muon: float = 1e-2
+    betas: tuple[float, float] = (0.9, 0.98)
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    warmup: int = 300  # steps of rising rate
+    gamma: float = 1.0  # factor on the rate per `epoch` decisions (the paper: 0.97 per 1 M)
+    epoch: int = 1_000_000
+    decay: int = 4000  # steps of the branch that brings the rate to zero (`--decay`)
+    average: float = 0.999  # of the exponential moving average of weights; 0 for none
+    every: int = 500  # steps between validations and checkpoints
+
+
+def read_config(path: Path) -> Config:
+    """A TOML file as a `Config`; unknown keys are errors."""
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        network = dict(raw.pop("network"))
+        recipe = Recipe(**raw.pop("data", {}))
+        if "betas" in raw:
+            raw["betas"] = tuple(raw["betas"])
+        return Config(ModelConfig.of(network.pop("preset"), **network), recipe, **raw)
+    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise ModelError(f"cannot use this configuration: {error}", file=str(path)) from None
+
+
+# --- optimiser -----------------------------------------------------------------------------------
+
+
+def optimisers(network: Network, config: Config) -> list[torch.optim.Optimizer]:
+    """AdamW for all parameters, or Muon for the hidden matrices and AdamW for the rest."""
+    named = dict(network.named_parameters())
+    hidden = {
+        name
+        for name, p in named.items()
+        if config.optimiser == "muon" and p.ndim == 2 and min(p.shape) >= 32
+    }
+    rest = [p for name, p in named.items() if name not in hidden]
+    decay = 0.0 if config.optimiser == "adam" else config.weight_decay
+    out: list[torch.optim.Optimizer] = [
+        torch.optim.AdamW(rest, lr=config.rate, betas=config.betas, weight_decay=decay)
+    ]
+    if hidden:
+        matrices = [named[name] for name in named if name in hidden]
+        muon = torch.optim.Muon(matrices, lr=config.rate_muon, weight_decay=config.weight_decay)
+        out.append(muon)
+    for optimiser in out:
+        for group in optimiser.param_groups:
+            group["peak"] = group["lr"]
+    return out
+
+
+def rate_at(config: Config, step: int, decisions: int, decay_from: int | None) -> float:
+    """Share of the peak rate: warm-up, then stable (or a factor per epoch), then decay to zero."""
+    share = min(1.0, (step + 1) / max(1, config.warmup))
+    share *= config.gamma ** (decisions // config.epoch)
+    if decay_from is not None:
+        share *= max(0.0, 1.0 - (step - decay_from) / config.decay)
+    return share
+
+
+# --- one step ------------------------------------------------------------------------------------
+
+
+def chunks(state: State, target: Ints, size: int) -> Iterator[tuple[State, Ints]]:
+    """Cut a batch sorted by count into parts, each as wide as its widest row."""
+    for a in range(0, len(target), size):
+        part = slice(a, a + size)
+        width = int(state.count[part].max())
+        yield (
+            State(state.nodes[part, :width], state.context[part], state.count[part]),
+            target[part],
+        )
+
+
+def gradients(
+    network: Network, state: State, target: Ints, share: float
+) -> tuple[float, tuple[Tensor, ...]]:
+    """Cross-entropy of one chunk (its sum times `share`), and its gradients."""
+    scores = network(*tensors_of(state)).flatten(1)  # (B, W * outputs)
+    loss = F.cross_entropy(scores, torch.from_numpy(target), reduction="sum") * share
+    return float(loss.detach()), torch.autograd.grad(loss, list(network.parameters()))
+
+
+class Trainer:
+    """The state of a run: network, optimisers, average, counters."""
+
+    def __init__(self, config: Config, tours: Tours, threads: int = 1) -> None:
+        torch.manual_seed(config.seed)
+        self.config = config
+        self.network = build(config.network)
+        self.average = build(config.network)
+        self.average.load_state_dict(self.network.state_dict())
+        self.optimisers = optimisers(self.network, config)
+        self.held = tours.part(0, min(HELD_OUT, len(tours) // 2))
+        self.tours = tours.part(len(self.held), len(tours))
+        self.step = 0
+        self.decisions = 0
+        self.seconds = 0.0
+        self.decay_from: int | None = None
+        self.pool = ThreadPoolExecutor(threads)
+        self._next: tuple[int, Future[tuple[State, Ints]]] | None = None
+
+    def _batch(self, step: int) -> Future[tuple[State, Ints]]:
+        c = self.config
+        return self.pool.submit(draw, self.tours, c.data, c.network, c.batch, c.seed, step)
+
+    def train_step(self) -> float:
+        """One step; returns its loss."""
+        config = self.config
+        if self._next is None or self._next[0] != self.step:
+            self._next = (self.step, self._batch(self.step))
+        state, target = self._next[1].result()
+        parts = list(chunks(state, target, config.chunk))
+        futures = [
+            self.pool.submit(gradients, self.network, *part, 1 / config.batch) for part in parts
+        ]
+        self._next = (self.step + 1, self._batch(self.step + 1))
+        loss = 0.0
+        for i, future in enumerate(futures):
+            part_loss, grads = future.result()
+            loss += part_loss
+            if i == 0:
+                total = list(grads)
+            else:
+                torch._foreach_add_(total, grads)
+        for p, gradient in zip(self.network.parameters(), total, strict=True):
+            p.grad = gradient
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
+        share = rate_at(config, self.step, self.decisions, self.decay_from)
+        for optimiser in self.optimisers:
+            for group in optimiser.param_groups:
+                group["lr"] = group["peak"] * share
+            optimiser.step()
+        self.step += 1
+        self.decisions += len(target)
+        keep = min(config.average, (self.step + 1) / (self.step + 10))
+        with torch.no_grad():
+            torch._foreach_lerp_(
+                list(self.average.parameters()), list(self.network.parameters()), 1 - keep
+            )
+        return loss
+
+    def validate(self) -> dict[str, float]:
+        """Greedy gap in percent on held-out reduced graphs, free edges only, averaged weights."""
+        out = {}
+        largest = int(np.diff(self.held.offset).max())
+        for m in (m for m in HELD_OUT_SIZES if m < largest):
+            feat, partner = held_out_graphs(self.held, m)
+            size = np.full(len(feat), m, np.int32)
+            best = np.tile(np.arange(m, dtype=np.int32), (len(feat), 1))
+            order = decode(self.average, feat, partner, size, np.zeros(len(feat), np.int32))
+            ratio = free_lengths(feat, partner, size, order)
+            ratio /= free_lengths(feat, partner, size, best)
+            out[f"gap_{m}"] = round(100 * (float(ratio.mean()) - 1), 3)
+        return out
+
+    # --- checkpoints -----------------------------------------------------------------------------
+
+    def save(self, folder: Path) -> None:
+        """Write `step-N.safetensors` and `step-N.json` (last, with the hash); keep the two newest."""
+        tensors = {f"network/{k}": t.numpy() for k, t in self.network.state_dict().items()}
+        tensors |= {f"average/{k}": t.numpy() for k, t in self.average.state_dict().items()}
+        for key, value in self._moments():
+            tensors[key] = value.numpy()
+        data = weights.encode(tensors, {"format": weights.FORMAT})
+        name = f"step-{self.step:09d}"
+        weights.write_bytes(folder / f"{name}.safetensors", data)
+        counters = {
+            "step": self.step,
+            "decisions": self.decisions,
+            "seconds": self.seconds,
+            "decay_from": self.decay_from,
+            "torch_rng": torch.get_rng_state().numpy().tobytes().hex(),
+            "config": dataclasses.asdict(self.config),
+            "sha256": hashlib.sha256(data).hexdigest(),
+        }
+        weights.write_bytes(folder / f"{name}.json", json.dumps(counters, indent=1).encode())
+        save_model(self.average, folder / "weights.safetensors", self.card())
+        for old in sorted(folder.glob("step-*.json"))[:-2]:
+            old.with_suffix(".safetensors").unlink(missing_ok=True)
+            old.unlink()
+
+    def card(self) -> dict[str, Any]:
+        """What the weights are, for whoever finds them."""
+        low, share, most = self.config.data.low, self.config.data.share, self.config.data.most
+        return {
+            "decisions": self.decisions,
+            "steps": self.step,
+            "hours": round(self.seconds / 3600, 2),
+            "labels": self.config.labels,
+            "sizes": f"{low} to {share} n, at most {most}",
+        }
+
+    def resume(self, folder: Path) -> bool:
+        """Go on from the newest checkpoint that is whole; False if there is none."""
+        for path in sorted(folder.glob("step-*.json"), reverse=True):
+            with suppress(ModelError, OSError, ValueError, KeyError):
+                self._load(path)
+                return True
+        return False
+
+    def _load(self, path: Path) -> None:
+        counters = json.loads(path.read_text(encoding="utf-8"))
+        data = path.with_suffix(".safetensors").read_bytes()
+        if hashlib.sha256(data).hexdigest() != counters["sha256"]:
+            raise ModelError("the checkpoint is damaged", file=str(path))
+        tensors, _ = weights.decode(data)
+        for name, network in (("network/", self.network), ("average/", self.average)):
+            own = {k.removeprefix(name): t for k, t in tensors.items() if k.startswith(name)}
+            fill(network, own, str(path))
+        for optimiser in self.optimisers:
+            optimiser.state.clear()
+        names = {p: name for name, p in self.network.named_parameters()}
+        for i, optimiser in enumerate(self.optimisers):
+            for group in optimiser.param_groups:
+                for p in group["params"]:
+                    prefix = f"optimiser{i}/{names[p]}/"
+                    optimiser.state[p] = {
+                        key.removeprefix(prefix): torch.from_numpy(value)
+                        for key, value in tensors.items()
+                        if key.startswith(prefix)
+                    }
+        torch.set_rng_state(
+            torch.frombuffer(bytearray.fromhex(counters["torch_rng"]), dtype=torch.uint8)
+        )
+        self.step, self.decisions = counters["step"], counters["decisions"]
+        self.seconds, self.decay_from = counters["seconds"], counters["decay_from"]
+
+    def _moments(self) -> Iterator[tuple[str, Tensor]]:
+        names = {p: name for name, p in self.network.named_parameters()}
+        for i, optimiser in enumerate(self.optimisers):
+            for p, state in optimiser.state.items():
+                for key, value in state.items():
+                    yield f"optimiser{i}/{names[p]}/{key}", value
+
+
+def train(
+    config: Config,
+    data: Path,
+    out: Path,
+    *,
+    resume: bool = False,
+    minutes: float | None = None,
+    steps: int | None = None,
+    init: Path | None = None,
+    decay: bool = False,
+    threads: int = 1,
+) -> Trainer:
+    """Train until the time, the steps or the decay branch end; logs to `out/log.jsonl`."""
+    torch.set_num_threads(1)  # threads take chunks instead
+    trainer = Trainer(config, read_tours(data.glob(config.labels)), threads)
+    if not resume and any(out.glob("step-*.json")):
+        raise ModelError("there is a run in this folder: use --resume, or another folder")
+    found = resume and trainer.resume(out)
+    if not found and init is not None:
+        _, tensors, _ = weights.read_weights(init)
+        for network in (trainer.network, trainer.average):
+            fill(network, tensors, str(init))
+    if decay and trainer.decay_from is None:
+        trainer.decay_from = trainer.step
+    out.mkdir(parents=True, exist_ok=True)
+    last = None if steps is None else steps
+    if trainer.decay_from is not None:
+        end = trainer.decay_from + config.decay
+        last = end if last is None else min(last, end)
+    losses: list[float] = []
+    begin = before = time.perf_counter()
+    mark = trainer.decisions
+    while last is None or trainer.step < last:
+        losses.append(trainer.train_step())
+        now = time.perf_counter()
+        trainer.seconds += now - before
+        before = now
+        finished = trainer.step == last or (minutes is not None and now - begin > 60 * minutes)
+        if trainer.step % config.every == 0 or finished:
+            entry = {
+                "step": trainer.step,
+                "decisions": trainer.decisions,
+                "hours": round(trainer.seconds / 3600, 4),
+                "rate": rate_at(config, trainer.step, trainer.decisions, trainer.decay_from),
+                "loss": round(float(np.mean(losses)), 5),
+                "per_second": round((trainer.decisions - mark) / (now - begin), 1),
+                **trainer.validate(),
+            }
+            trainer.save(out)
+            with open(out / "log.jsonl", "a", encoding="utf-8") as log:
+                log.write(json.dumps(entry) + "\n")
+            print(json.dumps(entry), flush=True)
+            spent = time.perf_counter() - now
+            begin += spent  # validation is no training time
+            before += spent
+            losses.clear()
+        if finished:
+            break
+    trainer.pool.shutdown(cancel_futures=True)
+    return trainer

@@ -1,0 +1,288 @@
+"""Weights: the configuration of a network and its tensors in one safetensors file, verified.
+
+The format is safetensors (eight bytes of header length, a JSON header, raw little-endian numbers);
+it is read and written here in NumPy, so that a plain install can use the shipped weights. Nothing
+in such a file is ever executed. `manifest.json` beside the shipped files holds their sha256 and
+model cards.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from drhg.errors import ModelError
+
+Tensors: TypeAlias = dict[str, npt.NDArray[Any]]
+
+FOLDER = Path(__file__).parent
+FORMAT = "drhg-1"  # changes when old weights stop being readable
+_DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I64": "<i8", "U8": "|u1"}
+_NAMES = {np.dtype(code): name for name, code in _DTYPES.items()}
+_LARGEST_HEADER = 1 << 24
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Everything that shapes a network; stored with its weights.
+
+    >>> ModelConfig.of("paper").d
+    128
+    """
+
+    preset: str  # which network: one of PRESETS
+    d: int  # channels
+    layers: int
+    heads: int
+    hidden: int  # channels inside the feed-forward layers
+    window: int = 0  # nearest remaining nodes that a decision looks at; 0 means all
+    from_first: int = 0  # representative nodes made from the first node (paper, appendix A)
+    from_current: int = 0  # and from the current one
+    routes: bool = False  # CVRP: loads, room left in the vehicle, and "via the depot" as a choice
+
+    def __post_init__(self) -> None:
+        if self.preset not in PRESETS:
+            raise ModelError(f"unknown network {self.preset!r}; known: {', '.join(PRESETS)}")
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name in ("preset", "routes"):
+                good = isinstance(value, str if field.name == "preset" else bool)
+            else:
+                good = type(value) is int and 0 <= value <= 1 << 16
+            if not good:
+                raise ModelError(f"{field.name} = {value!r} makes no network")
+        if min(self.d, self.layers, self.heads, self.hidden) < 1 or self.d % self.heads:
+            raise ModelError(f"d = {self.d} channels do not split into {self.heads} heads")
+        if self.preset == "paper" and self.from_first + self.from_current < 1:
+            raise ModelError("the paper's network needs representative nodes")
+
+    @classmethod
+    def of(cls, preset: str, **changes: Any) -> ModelConfig:
+        """A preset, with changes."""
+        if preset not in PRESETS:
+            raise ModelError(f"unknown network {preset!r}; known: {', '.join(PRESETS)}")
+        try:
+            return cls(**{"preset": preset, **PRESETS[preset], **changes})
+        except TypeError as error:
+            raise ModelError(f"wrong network configuration: {error}") from None
+
+    @property
+    def relative(self) -> bool:
+        """Whether nodes are seen from the current one (any rotation is then a symmetry)."""
+        return self.preset == "economy"
+
+    @property
+    def node_inputs(self) -> int:
+        """Numbers per remaining node that enter the network (equations 1-5 for `paper`)."""
+        return (10 if self.relative else 5) + self.routes
+
+    @property
+    def context_inputs(self) -> int:
+        """Numbers per decision: what is known of the first and the current node, and of room."""
+        return (4 if self.relative else 2 * self.node_inputs) + self.routes
+
+    @property
+    def outputs(self) -> int:
+        """Scores per node: go there directly, and for routes go there via the depot."""
+        return 2 if self.routes else 1
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    # Section "Implementing Details"; how the 16 representatives split is not said there.
+    "paper": {
+        "d": 128,
+        "layers": 6,
+        "heads": 8,
+        "hidden": 512,
+        "from_first": 1,
+        "from_current": 15,
+    },
+    "economy": {"d": 64, "layers": 6, "heads": 8, "hidden": 256, "window": 24},
+}
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def encode(tensors: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str, str]) -> bytes:
+    """Tensors and texts as the bytes of a safetensors file; equal inputs give equal bytes."""
+    header: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
+    parts = []
+    offset = 0
+    for name in sorted(tensors):
+        array = np.asarray(tensors[name])
+        if array.dtype not in _NAMES:
+            raise ModelError(f"tensor {name!r} has the type {array.dtype}, which is not stored")
+        data = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+        span = [offset, offset + len(data)]
+        header[name] = {
+            "dtype": _NAMES[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": span,
+        }
+        parts.append(data)
+        offset += len(data)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # so that the numbers are aligned
+    return b"".join([len(text).to_bytes(8, "little"), text, *parts])
+
+
+def decode(data: bytes, file: str | None = None) -> tuple[Tensors, dict[str, str]]:
+    """The reverse of `encode`; anything but a whole, gapless safetensors file is refused."""
+
+    def refuse(reason: str) -> ModelError:
+        return ModelError(f"not usable as weights: {reason}", file=file)
+
+    size = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or size > min(len(data) - 8, _LARGEST_HEADER):
+        raise refuse("this is no safetensors file, or it is cut short")
+    try:
+        header = json.loads(data[8 : 8 + size])
+        metadata = header.pop("__metadata__", {})
+        tensors: Tensors = {}
+        body = memoryview(data)[8 + size :]
+        end = 0
+        for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+            dtype = np.dtype(_DTYPES[entry["dtype"]])
+            shape = tuple(entry["shape"])
+            a, z = entry["data_offsets"]
+            whole = all(type(i) is int and i >= 0 for i in (*shape, a, z))
+            if not whole or a != end or z - a != math.prod(shape) * dtype.itemsize:
+                raise refuse(f"the place of tensor {name!r} does not fit its shape")
+            if z > len(body):
+                raise refuse("the file is cut short")
+            tensors[name] = np.frombuffer(body[a:z], dtype).reshape(shape).copy()
+            end = z
+        if end != len(body):
+            raise refuse("there is more in the file than its header says")
+        if not all(isinstance(text, str) for text in metadata.values()):
+            raise refuse("its metadata are no texts")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise refuse(f"its header is damaged ({error})") from None
+    return tensors, metadata
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file so that a crash leaves the old one or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with open(part, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _digest(tensors: Mapping[str, npt.NDArray[Any]]) -> str:
+    return hashlib.sha256(encode(tensors, {})).hexdigest()
+
+
+def write_weights(
+    path: str | os.PathLike[str],
+    config: ModelConfig,
+    tensors: Mapping[str, npt.NDArray[Any]],
+    card: Mapping[str, Any] | None = None,
+) -> str:
+    """Write weights with their configuration and card; returns the file's sha256."""
+    data = encode(
+        tensors,
+        {
+            "format": FORMAT,
+            "config": json.dumps(dataclasses.asdict(config), sort_keys=True),
+            "card": json.dumps(dict(card or {}), sort_keys=True),
+            "sha256": _digest(tensors),  # of the numbers, so that one flipped bit is noticed
+        },
+    )
+    write_bytes(Path(path), data)
+    return hashlib.sha256(data).hexdigest()
+
+
+def read_weights(
+    path: str | os.PathLike[str], *, sha256: str | None = None
+) -> tuple[ModelConfig, Tensors, dict[str, Any]]:
+    """(configuration, tensors, card) of a file; `ModelError` if anything about it is wrong.
+
+    Half-precision tensors come back as float32.
+    """
+    name = os.fspath(path)
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read weights: {error.strerror or error}", file=name) from None
+    if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
+        raise ModelError("the file is not the one its manifest describes (sha256)", file=name)
+    tensors, metadata = decode(data, name)
+    if metadata.get("format") != FORMAT:
+        found = metadata.get("format", "none")
+        raise ModelError(f"weights of format {FORMAT} expected, found {found}", file=name)
+    if metadata.get("sha256") != _digest(tensors):
+        raise ModelError("the weights are damaged (sha256)", file=name)
+    try:
+        config = ModelConfig(**json.loads(metadata["config"]))
+        card = dict(json.loads(metadata.get("card", "{}")))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"wrong configuration in the file: {error}", file=name) from None
+    except ModelError as error:
+        raise ModelError(f"wrong configuration in the file: {error.reason}", file=name) from None
+    for key, array in tensors.items():
+        if not np.isfinite(array).all():
+            raise ModelError(f"tensor {key!r} holds numbers that are not finite", file=name)
+        if array.dtype == np.float16:
+            tensors[key] = array.astype(np.float32)
+    return config, tensors, card
+
+
+# --- what is in the box --------------------------------------------------------------------------
+
+
+def manifest(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
+    """Name -> {file, sha256, card, ...} of the weights shipped with the package."""
+    path = folder / "manifest.json"
+    if not path.exists():
+        return {}
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+        return {str(name): dict(entry) for name, entry in entries.items()}
+    except (ValueError, AttributeError, TypeError):
+        raise ModelError("the manifest of weights is damaged", file=str(path)) from None
+
+
+def shipped(name: str, folder: Path = FOLDER) -> tuple[Path, str]:
+    """Path and sha256 of weights in the box."""
+    entries = manifest(folder)
+    if name not in entries:
+        known = ", ".join(sorted(entries)) or "none"
+        raise ModelError(f"no weights named {name!r} in the package; there are: {known}")
+    return folder / str(entries[name]["file"]), str(entries[name]["sha256"])
+
+
+def add_to_manifest(name: str, path: Path, folder: Path = FOLDER) -> None:
+    """Take a weights file into the box under a name."""
+    config, _, card = read_weights(path)
+    data = path.read_bytes()
+    target = folder / f"{name}.safetensors"
+    write_bytes(target, data)
+    entries = manifest(folder)
+    entries[name] = {
+        "file": target.name,
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "bytes": len(data),
+        "config": dataclasses.asdict(config),
+        "card": card,
+    }
+    text = json.dumps(entries, indent=2, sort_keys=True) + "\n"
+    write_bytes(folder / "manifest.json", text.encode())
