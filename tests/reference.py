@@ -6,11 +6,15 @@ Written from the definitions, without looking at the package's arrays; only the 
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
-from drhg.problem import Instance, Metric
+import numpy as np
+
+from drhg.problem import Instance, Metric, cvrp, tsp
 
 
 def nint(x: float) -> int:
@@ -120,3 +124,337 @@ def best_plan(instance: Instance) -> tuple[float, list[list[int]]]:
             continue
         best = min(best, (sum(c for c, _ in routes), [r for _, r in routes]))
     return best
+
+
+# --- solutions cut into items ---------------------------------------------------------------------
+
+
+def laid_out(instance: Instance, routes: Sequence[Sequence[int]]) -> list[int]:
+    """One cyclic order of all nodes; the routes of a CVRP with the depot at both ends of each."""
+    if not instance.is_cvrp:
+        return list(routes[0])
+    return [i for route in routes for i in (instance.depot, *route, instance.depot)]
+
+
+def cuttable(instance: Instance, line: Sequence[int]) -> list[int]:
+    """Positions whose edge to the next may go: no fixed edge, no join of two routes."""
+    fixed = {frozenset(edge) for edge in instance.fixed_edges}
+    after = [*line[1:], *line[:1]]
+    return [
+        p
+        for p, (a, b) in enumerate(zip(line, after, strict=True))
+        if frozenset((a, b)) not in fixed and not (instance.is_cvrp and a == b == instance.depot)
+    ]
+
+
+def cut_around(
+    instance: Instance, routes: Sequence[Sequence[int]], destroyed: Sequence[int], depot_edges: str
+) -> set[int]:
+    """Which edges go when these nodes are destroyed."""
+    line, gone = laid_out(instance, routes), set(destroyed)
+    lost = set()
+    for p in cuttable(instance, line):
+        a, b = line[p], line[(p + 1) % len(line)]
+        ends = instance.is_cvrp and instance.depot in (a, b)
+        route = next((r for r in routes if a in r or b in r), ())
+        if (
+            a in gone
+            or b in gone
+            or (ends and depot_edges == "all")
+            or (ends and depot_edges == "touched" and gone & set(route))
+        ):
+            lost.add(p)
+    return lost
+
+
+def free_nodes(instance: Instance, line: Sequence[int], cut: set[int]) -> set[int]:
+    """The nodes of the reduced graph: every customer or city that lost an edge."""
+    n = len(line)
+    loose = {line[p] for p in cut} | {line[(p + 1) % n] for p in cut}
+    return loose - {instance.depot} if instance.is_cvrp else loose
+
+
+@dataclasses.dataclass(frozen=True)
+class Item:
+    """What stays together; `stub` says where it still hangs on the depot."""
+
+    at: tuple[int, ...]  # positions of its customers, in the order of the solution
+    stub: str = ""  # "", "head" (depot before them) or "tail"
+    first: bool = False  # of its route
+
+    @property
+    def ends(self) -> list[int]:
+        """Positions of its free ends."""
+        if self.stub:
+            return [self.at[-1] if self.stub == "head" else self.at[0]]
+        return [self.at[0]] if len(self.at) == 1 else [self.at[0], self.at[-1]]
+
+
+def items_of(instance: Instance, line: Sequence[int], cut: set[int]) -> list[Item]:
+    """The intact pieces of everything that was touched, in the order of the solution."""
+    n = len(line)
+    if not instance.is_cvrp:
+        if not cut:
+            return []
+        start = min(cut) + 1
+        found: list[list[int]] = [[]]
+        for i in range(n):
+            p = (start + i) % n
+            found[-1].append(p)
+            if p in cut and i + 1 < n:
+                found.append([])
+        return [Item(tuple(run)) for run in found]
+    items = []
+    for stretch in stretches(instance, line):
+        if not cut & set(stretch):
+            continue
+        pieces: list[list[int]] = [[]]
+        for p in stretch:
+            pieces[-1].append(p)
+            if p in cut:
+                pieces.append([])
+        first = True
+        for piece in pieces:
+            inner = tuple(p for p in piece if line[p] != instance.depot)
+            if inner:
+                stub = "head" if line[piece[0]] == instance.depot else ""
+                stub = "tail" if line[piece[-1]] == instance.depot else stub
+                items.append(Item(inner, stub, first))
+                first = False
+    return items
+
+
+def stretches(instance: Instance, line: Sequence[int]) -> list[list[int]]:
+    """The positions of each route, both its depots among them."""
+    found: list[list[int]] = []
+    inside = False
+    for p, node in enumerate(line):
+        if node == instance.depot and not inside:
+            found.append([])
+        found[-1].append(p)
+        inside = inside != (node == instance.depot)
+    return found
+
+
+def item_load(instance: Instance, line: Sequence[int], item: Item) -> int:
+    """Demand of an item."""
+    assert instance.demand is not None
+    return sum(int(instance.demand[line[p]]) for p in item.at)
+
+
+def item_length(instance: Instance, line: Sequence[int], item: Item) -> float:
+    """Length of an item, its depot edge and the service at its customers included."""
+    nodes = [line[p] for p in item.at]
+    if item.stub == "head":
+        nodes = [instance.depot, *nodes]
+    if item.stub == "tail":
+        nodes = [*nodes, instance.depot]
+    steps = sum(distance(instance, a, b) for a, b in itertools.pairwise(nodes))
+    return steps + instance.service_time * len(item.at)
+
+
+def rebuilt(
+    instance: Instance,
+    line: Sequence[int],
+    cut: set[int],
+    order: Sequence[int],
+    via: Sequence[bool],
+) -> list[list[int]] | None:
+    """The routes that a repair describes, or None if it describes none."""
+    items = items_of(instance, line, cut)
+    entries = [(item, end) for item in items for end in item.ends]
+    if sorted(order) != list(range(len(entries))):
+        return None
+    if not (instance.is_cvrp or cut):
+        return [list(line)]
+    routes = [
+        [line[p] for p in stretch[1:-1]]
+        for stretch in (stretches(instance, line) if instance.is_cvrp else [])
+        if not cut & set(stretch)
+    ]
+    is_open, i = False, 0
+    if not instance.is_cvrp:
+        routes, is_open = [[]], True
+    while i < len(order):
+        item, end = entries[order[i]]
+        through_depot = instance.is_cvrp and bool(via[i])
+        if not (is_open or through_depot):
+            return None
+        nodes = [line[p] for p in item.at]
+        if end != item.at[0]:
+            nodes = nodes[::-1]  # now it runs away from the end that is entered
+        if len(item.ends) == 2:
+            i += 1
+            if i == len(order) or entries[order[i]][0] != item or (instance.is_cvrp and via[i]):
+                return None
+        if through_depot:
+            routes.append([])
+            is_open = True
+        if item.stub and through_depot:
+            nodes = nodes[::-1]
+        routes[-1] += nodes
+        if item.stub and not through_depot:
+            is_open = False
+        i += 1
+    return routes
+
+
+def allowed(instance: Instance, routes: Sequence[Sequence[int]], limit: float | None) -> bool:
+    """Whether routes keep capacity, fleet and a length limit."""
+    assert instance.demand is not None
+    assert instance.capacity is not None
+    return (
+        all(sum(int(instance.demand[i]) for i in r) <= instance.capacity for r in routes)
+        and (instance.vehicles is None or len(routes) <= instance.vehicles)
+        and all(
+            limit is None or route_length(instance, r) + instance.service_time * len(r) <= limit
+            for r in routes
+        )
+    )
+
+
+def undirected(routes: Sequence[Sequence[int]]) -> frozenset[tuple[int, ...]]:
+    """A plan without the order of its routes and without their directions."""
+    return frozenset(min(tuple(r), tuple(reversed(r))) for r in routes)
+
+
+def all_plans(customers: Sequence[int]) -> set[frozenset[tuple[int, ...]]]:
+    """Every set of routes through all customers."""
+    return {
+        undirected(choice)
+        for groups in partitions(list(customers))
+        for choice in itertools.product(*(itertools.permutations(group) for group in groups))
+    }
+
+
+def edges_of(instance: Instance, routes: Iterable[Sequence[int]]) -> Counter[frozenset[int]]:
+    """The edges of a plan, with how often: a route of one customer has its edge twice."""
+    stops = [[instance.depot, *route, instance.depot] for route in routes]
+    return Counter(frozenset(edge) for s in stops for edge in itertools.pairwise(s))
+
+
+def features(
+    points: Sequence[Sequence[float]],
+    instance: Instance,
+    line: Sequence[int],
+    items: Sequence[Item],
+) -> list[list[float]]:
+    """Equations 1-5 after GLOP's transform: to the origin, long side on x, that side 1 long."""
+    ends = [line[p] for item in items for p in item.ends]
+    if not ends:
+        return []
+    low = [min(points[i][c] for i in ends) for c in (0, 1)]
+    high = [max(points[i][c] for i in ends) for c in (0, 1)]
+    wide, tall = high[0] - low[0], high[1] - low[1]
+
+    def seen(node: int) -> list[float]:
+        x, y = points[node][0] - low[0], points[node][1] - low[1]
+        if tall > wide:
+            x, y = y, x
+        side = max(wide, tall)
+        return [x / side, y / side] if side > 0 else [x, y]
+
+    rows = []
+    for item in items:
+        for end in item.ends:
+            others = [instance.depot] if item.stub else [line[p] for p in item.ends if p != end]
+            other = others[0] if others else line[end]
+            row = [*seen(line[end]), *seen(other), float(bool(others))]
+            if instance.is_cvrp:
+                assert instance.capacity is not None
+                row.append(item_load(instance, line, item) / instance.capacity)
+            rows.append(row)
+    return rows
+
+
+def closeness(instance: Instance, i: int, j: int) -> float:
+    """What nearness sorts by: the distance before it is rounded (chord of the globe for GEO)."""
+    if instance.metric is Metric.EXPLICIT:
+        return distance(instance, i, j)
+    assert instance.xy is not None
+    (xi, yi), (xj, yj) = instance.xy[i].tolist(), instance.xy[j].tolist()
+    match instance.metric:
+        case Metric.MAN_2D:
+            return abs(xi - xj) + abs(yi - yj)
+        case Metric.MAX_2D:
+            return max(abs(xi - xj), abs(yi - yj))
+        case Metric.GEO:
+            ball = []
+            for x, y in ((xi, yi), (xj, yj)):
+                lat, lon = _geo_radians(x), _geo_radians(y)
+                ball.append(
+                    (math.cos(lat) * math.cos(lon), math.cos(lat) * math.sin(lon), math.sin(lat))
+                )
+            return math.dist(*ball)
+    return math.hypot(xi - xj, yi - yj)
+
+
+# --- instances to try things on -------------------------------------------------------------------
+
+SHAPES = ("random", "equal", "collinear", "grid", "twins")
+
+
+def random_points(rng: np.random.Generator, n: int, shape: str) -> np.ndarray:
+    """Random, coinciding, collinear, on a small grid with many ties, or each point thrice."""
+    if shape == "equal":
+        return np.full((n, 2), 3.25)
+    if shape == "collinear":
+        return np.outer(rng.random(n), [30.0, 40.0])
+    if shape == "grid":
+        return rng.integers(0, 5, size=(n, 2)).astype(float)
+    xy = rng.random((n, 2)) * 85.0
+    return xy[rng.integers(0, max(1, n // 3), size=n)] if shape == "twins" else xy
+
+
+def random_matrix(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Symmetric, whole numbers or quarters, with no regard for triangles."""
+    half = np.triu(rng.integers(0, 20, size=(n, n)), 1)
+    return (half + half.T) / (1 if rng.random() < 0.5 else 4)
+
+
+def random_tour(
+    rng: np.random.Generator, n: int, shape: str, metric: Metric, fixed: float = 0.0
+) -> tuple[Instance, list[int]]:
+    """A TSP and a tour of it; that share of the tour's edges is fixed."""
+    tour = rng.permutation(n).tolist()
+    pairs = zip(tour, tour[1:] + tour[:1], strict=True)
+    edges = [(a, b) for a, b in pairs if a != b and rng.random() < fixed]
+    if metric is Metric.EXPLICIT:
+        return tsp(matrix=random_matrix(rng, n), fixed_edges=edges), tour
+    return tsp(random_points(rng, n, shape), metric=metric, fixed_edges=edges), tour
+
+
+def random_plan(
+    rng: np.random.Generator,
+    customers: int,
+    shape: str,
+    metric: Metric,
+    *,
+    limit: bool = False,
+    fleet: bool = False,
+) -> tuple[Instance, list[list[int]]]:
+    """A CVRP and a valid plan of it, which may be tight in capacity, length and fleet."""
+    n = customers + 1
+    depot = int(rng.integers(n))
+    demand = rng.integers(0, 10, size=n)
+    demand[depot] = 0
+    matrix = random_matrix(rng, n) if metric is Metric.EXPLICIT else None
+    xy = None if metric is Metric.EXPLICIT else random_points(rng, n, shape)
+    order = rng.permutation([i for i in range(n) if i != depot]).tolist()
+    share = rng.choice([0.1, 0.4, 0.8])
+    routes: list[list[int]] = []
+    for node in order:
+        if not routes or rng.random() < share:
+            routes.append([])
+        routes[-1].append(int(node))
+    loads = [int(demand[r].sum()) for r in routes]
+    capacity = max(1, *loads, int(demand.max())) + int(rng.choice([0, 0, 3, 50]))
+    settings = {"matrix": matrix, "depot": depot, "metric": metric}
+    service = float(rng.choice([0.0, 2.5]))
+    free = cvrp(xy, demand, capacity, **settings)
+    if limit:
+        longest = max((route_length(free, r) + service * len(r) for r in routes), default=0.0)
+        settings |= {"max_distance": longest * rng.choice([1.0, 1.2]), "service_time": service}
+    if fleet:
+        settings["vehicles"] = max(1, len(routes)) + int(rng.choice([0, 1]))
+    return cvrp(xy, demand, capacity, **settings), routes

@@ -17,7 +17,9 @@ from typer.testing import CliRunner
 
 import drhg
 from drhg import cli
+from drhg.construct import STARTS
 from drhg.io import write_instance
+from drhg.solver import REPAIRS
 
 TSP = """NAME: square
 TYPE: TSP
@@ -73,7 +75,7 @@ def run(*arguments: str) -> Any:
 
 def shell(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command line as a user does."""
-    command = [sys.executable, "-m", "drhg.cli", *arguments]
+    command = [sys.executable, "-m", "drhg", *arguments]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120)
 
 
@@ -143,14 +145,14 @@ def test_json_has_the_documented_keys() -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_ten_seconds_unless_another_limit_is_given(prepared: Prepared) -> None:
+def test_limits_reach_the_solver(prepared: Prepared) -> None:
     limits = [[], ["-t", "2"], ["-n", "5"], ["--no-improve", "9"], ["--target", "41.5"]]
     for given in limits:
         assert run("solve", "square.tsp", "-q", *given).exit_code == 0
     names = ("time_limit", "max_iters", "no_improve", "target")
     seen = [tuple(call[name] for name in names) for call in prepared.calls]
     assert seen == [
-        (10.0, None, None, None),
+        (None, None, None, None),  # the solver's own default
         (2.0, None, None, None),
         (None, 5, None, None),
         (None, None, 9, None),
@@ -301,10 +303,13 @@ def test_a_signal_outside_a_solve_is_raised() -> None:
         (["solve", "square.tsp", "-t", "nan"], "--time-limit"),
         (["solve", "square.tsp", "--target", "nan"], "--target"),
         (["solve", "square.tsp", "-t", "soon"], "--time-limit"),
-        (["solve", "square.tsp", "--repair", "glue"], "known: auto"),
+        (["solve", "square.tsp", "--repair", "glue"], "one of: auto"),
         (["solve", "square.tsp", "-i", "nowhere"], "neither a start"),
         (["solve", "square.tsp", "-f", "xml"], "xml"),
         (["generate", "spiral"], "spiral"),
+        (["plot"], "an instance"),
+        (["plot", "square.tsp", "--film", "--animate"], "an instance"),
+        (["plot", "square.tsp", "--trace", "run.jsonl"], "an instance"),
         (["paint"], "No such command"),
     ],
 )
@@ -413,6 +418,49 @@ def test_plot() -> None:
     assert "no coordinates" in bare.stderr
 
 
+@pytest.mark.usefixtures("here")
+def test_film_and_animation() -> None:
+    assert run("plot", "square.tsp", "square.tour", "--film", "-o", "film.png").exit_code == 0
+    assert run("plot", "cross.vrp", "--film", "-s", "3", "-o", "film.svg").exit_code == 0
+    animated = run("plot", "cross.vrp", "--animate", "-t", "0.3", "-o", "run.gif")
+    assert (animated.exit_code, animated.stdout) == (0, "run.gif\n")
+    assert Path("run.gif").read_bytes().startswith(b"GIF89a")
+    assert run("plot", "square.tsp", "--animate", "-o", "run.png").exit_code == 3
+
+
+@pytest.mark.usefixtures("here", "prepared")
+def test_plot_of_traces() -> None:
+    assert run("solve", "square.tsp", "cross.vrp", "--trace", "run.jsonl").exit_code == 0
+    assert run("solve", "square.tsp", "--trace", "square.jsonl").exit_code == 0
+    result = run("plot", "--trace", "run.jsonl", "--trace", "square.jsonl")
+    assert (result.exit_code, result.stdout) == (0, "run.png\n")
+    assert Path("run.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", ": the trace is empty"),
+        ("{}\n", ":1: not a line of a trace"),
+        ('{"seconds": 0, "iterations": 1, "cost": 5}\nnull\n', ":2: not a line of a trace"),
+        ('{"seconds": 0, "iterations": 1, "cost": "5"}\n', ":1: not a line of a trace"),
+        ('{"seconds": 0, "iterations": 1, "cost": NaN}\n', ":1: not a line of a trace"),
+    ],
+)
+def test_a_bad_trace_is_one_line_and_code_3(text: str, reason: str) -> None:
+    Path("run.jsonl").write_text(text)
+    result = run("plot", "--trace", "run.jsonl")
+    assert (result.exit_code, result.stderr) == (3, f"drhg: run.jsonl{reason}\n")
+
+
+def test_help_names_every_start_and_repair() -> None:
+    """The help is written out, because the modules that know are slow to import."""
+    text = " ".join(run("solve", "--help").stdout.replace("│", " ").split())
+    assert ", ".join(REPAIRS) in text
+    assert all(name in text for name in STARTS)
+
+
 def test_version_and_help() -> None:
     assert run("--version").stdout == f"drhg {drhg.__version__}\n"
     assert run("--help").exit_code == 0
@@ -440,7 +488,7 @@ def test_solve_for_real(here: Path, file: str) -> None:
 def test_interrupt_writes_the_best(here: Path, number: signal.Signals, delay: float) -> None:
     """The signal comes `delay` seconds after the first line of the log: compiling or searching."""
     assert run("generate", "uniform-cvrp", "-n", "200", "-o", "big.vrp").exit_code == 0
-    command = [sys.executable, "-m", "drhg.cli", "solve", "big.vrp", "-t", "60", "-o", "big.sol"]
+    command = [sys.executable, "-m", "drhg", "solve", "big.vrp", "-t", "60", "-o", "big.sol"]
     with subprocess.Popen(
         command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -460,9 +508,26 @@ def test_interrupt_writes_the_best(here: Path, number: signal.Signals, delay: fl
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_while_modules_load_is_silent(here: Path, number: signal.Signals) -> None:
+    """From the moment the handler stands, at whatever moment of the start the signal comes."""
+    for delay in (0.0, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2):
+        command = [sys.executable, "-m", "drhg", "check", "square.tsp", "square.tour"]
+        with subprocess.Popen(
+            command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            wait_for_handler(process.pid)
+            time.sleep(delay)
+            process.send_signal(number)
+            out, err = process.communicate(timeout=30)
+        assert err == ""
+        assert process.returncode == 128 + number or out == "square: valid, cost 40\n"
+
+
+@pytest.mark.slow
 def test_interrupt_before_any_solution_writes_nothing(here: Path) -> None:
     assert run("generate", "uniform-tsp", "-n", "300000", "-o", "huge.tsp").exit_code == 0
-    command = [sys.executable, "-m", "drhg.cli", "solve", "huge.tsp", "-o", "huge.tour"]
+    command = [sys.executable, "-m", "drhg", "solve", "huge.tsp", "-o", "huge.tour"]
     with subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE, text=True) as process:
         wait_for_handler(process.pid)
         process.send_signal(signal.SIGTERM)

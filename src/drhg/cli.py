@@ -11,30 +11,25 @@ import math
 import os
 import signal
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import IO, TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
 import typer
 
 from drhg.errors import DrhgError
+from drhg.report import Report, Trace, View, read_trace, say
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-
     from drhg.problem import Instance, Solution
     from drhg.solver import Result, TracePoint
 
 OK, SOME_FAILED, USAGE, BAD_INPUT, INFEASIBLE = 0, 1, 2, 3, 4
-DEFAULT_SECONDS = 10.0
 PICTURES = (".png", ".pdf", ".svg")
-LOG_EVERY = 1.0  # seconds between plain log lines
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
@@ -161,33 +156,33 @@ def _run() -> int:
             return USAGE
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "drhg"
-        _say(f"{message} Try '{path} --help'." if message.endswith(".") else message)
+        say(f"{message} Try '{path} --help'." if message.endswith(".") else message)
         return USAGE
     except BrokenPipeError:
         return SOME_FAILED
     except Exception as error:
         if os.environ.get("DRHG_DEBUG"):
             raise
-        _say(f"unexpected {type(error).__name__}: {error} (DRHG_DEBUG=1 shows where)")
+        say(f"unexpected {type(error).__name__}: {error} (DRHG_DEBUG=1 shows where)")
         return SOME_FAILED
 
 
-def _say(message: str) -> None:
-    """One line of complaint on stderr."""
-    print(f"drhg: {' '.join(message.split())}", file=sys.stderr, flush=True)
-
-
-def _complain(error: DrhgError | OSError, path: Path) -> None:
-    """Report what is wrong with the file at `path` as `file:line: reason`."""
-    if os.environ.get("DRHG_DEBUG"):
-        raise error
-    if isinstance(error, OSError):
-        _say(f"{error.filename or path}: {error.strerror or error}")
-    elif error.file is not None:
-        _say(str(error))
-    else:
-        line = "" if error.line is None else f"{error.line}: "
-        _say(f"{path}: {line}{error.reason}")
+@contextmanager
+def _blaming(path: Path, code: int = BAD_INPUT) -> Iterator[None]:
+    """The one way out of an expected error: a line `file:line: reason`, and an exit code."""
+    try:
+        yield
+    except (DrhgError, OSError) as error:
+        if os.environ.get("DRHG_DEBUG"):
+            raise
+        if isinstance(error, OSError):
+            say(f"{error.filename or path}: {error.strerror or error}")
+        elif error.file is not None:
+            say(str(error))
+        else:
+            line = "" if error.line is None else f"{error.line}: "
+            say(f"{path}: {line}{error.reason}")
+        raise typer.Exit(code) from None
 
 
 def _version(wanted: bool) -> None:
@@ -207,24 +202,95 @@ def _top(
     pass
 
 
-# --- solve ------------------------------------------------------------------------------------
+# --- options ------------------------------------------------------------------------------------
+
+
+def _option(panel: str | None, *names: str, help: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=panel, **more)
+
+
+STOPPING, SEARCH, OUTPUT = "When to stop", "How to search", "What to write"
+
+InstanceFile: TypeAlias = Annotated[Path, typer.Argument(help="A TSPLIB or CVRPLIB file.")]
+SolutionFile: TypeAlias = Annotated[Path, typer.Argument(help="A tour (.tour) or routes (.sol).")]
+TimeLimit: TypeAlias = Annotated[
+    float | None,
+    _option(STOPPING, "-t", "--time-limit", min=0, metavar="SECONDS",
+            help="Stop after so many seconds per instance."),
+]  # fmt: skip
+MaxIters: TypeAlias = Annotated[
+    int | None,
+    _option(STOPPING, "-n", "--max-iters", min=0, metavar="ITERS",
+            help="Stop after so many iterations."),
+]  # fmt: skip
+NoImprove: TypeAlias = Annotated[
+    int | None,
+    _option(STOPPING, "--no-improve", min=1, metavar="ITERS",
+            help="Stop after so many iterations without a better solution."),
+]  # fmt: skip
+Target: TypeAlias = Annotated[
+    float | None, _option(STOPPING, "--target", metavar="COST", help="Stop at this cost or below.")
+]
+Seed: TypeAlias = Annotated[
+    int, _option(SEARCH, "-s", "--seed", min=0, help="Seed of all random choices.")
+]
+Init: TypeAlias = Annotated[
+    str,
+    _option(SEARCH, "-i", "--init", metavar="NAME|FILE",
+            help="Start: auto, insertion, sweep, savings, space-filling, greedy, "
+            "or a file with a tour or routes."),
+]  # fmt: skip
+RepairName: TypeAlias = Annotated[
+    str,
+    _option(SEARCH, "--repair", metavar="NAME",
+            help="What reconnects the destroyed part: auto, local, insertion."),
+]  # fmt: skip
+Vehicles: TypeAlias = Annotated[
+    int | None,
+    _option(SEARCH, "--vehicles", min=1, metavar="K",
+            help="At most so many routes (CVRP), whatever the file says."),
+]  # fmt: skip
+Threads: TypeAlias = Annotated[
+    int | None, _option(SEARCH, "--threads", min=1, metavar="N", help="Number of threads.")
+]
+Output: TypeAlias = Annotated[
+    Path | None,
+    _option(OUTPUT, "-o", "--output", metavar="OUT",
+            help="Write the solution to this file; with several instances, a folder."),
+]  # fmt: skip
+TraceFile: TypeAlias = Annotated[
+    Path | None,
+    _option(OUTPUT, "--trace", metavar="FILE",
+            help="Write one JSON line per improvement, as it happens."),
+]  # fmt: skip
+Picture: TypeAlias = Annotated[
+    Path | None,
+    _option(OUTPUT, "--plot", metavar="PNG",
+            help="Draw the solution; with several instances, into a folder."),
+]  # fmt: skip
+Printed: TypeAlias = Annotated[
+    Format, _option(OUTPUT, "-f", "--format", help="How to print the results.")
+]
+Quiet: TypeAlias = Annotated[
+    bool, _option(OUTPUT, "-q", "--quiet", help="No progress, only errors.")
+]
+
+
+# --- solve --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class SolveOptions:
     """What `drhg solve` was asked to do, the same for every file."""
 
-    limits: dict[str, Any] = field(default_factory=dict)  # keyword arguments of `drhg.solve`
-    init: str = "auto"
-    vehicles: int | None = None
-    output: Path | None = None
-    trace: Path | None = None
-    plot: Path | None = None
-    format: Format = Format.table
-    quiet: bool = False
-
-
-STOPPING, SEARCH, OUTPUT = "When to stop", "How to search", "What to write"
+    search: dict[str, Any]  # keyword arguments of `drhg.solve`
+    init: str
+    vehicles: int | None
+    output: Path | None
+    trace: Path | None
+    plot: Path | None
+    format: Format
+    quiet: bool
 
 
 @app.command(
@@ -237,144 +303,36 @@ STOPPING, SEARCH, OUTPUT = "When to stop", "How to search", "What to write"
             ("drhg solve *.vrp -t 30 -o plans/ -f json", "many files, one JSON line each"),
         ],
         "Without any limit the search runs for ten seconds. The first limit that is met ends it.\n"
-        "Ctrl-C ends it too: the best solution so far is checked, written and reported.",
+        "Ctrl-C ends it too: the best solution so far is checked, written and reported.\n"
+        "The same seed, iterations and threads give the same result.",
     )
 )
 def solve(
     files: Annotated[list[Path], typer.Argument(help="Instances: TSPLIB or CVRPLIB files.")],
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            "-t",
-            "--time-limit",
-            min=0,
-            metavar="SECONDS",
-            rich_help_panel=STOPPING,
-            help="Stop after so many seconds per instance.",
-        ),
-    ] = None,
-    max_iters: Annotated[
-        int | None,
-        typer.Option(
-            "-n",
-            "--max-iters",
-            min=0,
-            metavar="ITERS",
-            rich_help_panel=STOPPING,
-            help="Stop after so many iterations.",
-        ),
-    ] = None,
-    no_improve: Annotated[
-        int | None,
-        typer.Option(
-            "--no-improve",
-            min=1,
-            metavar="ITERS",
-            rich_help_panel=STOPPING,
-            help="Stop after so many iterations without a better solution.",
-        ),
-    ] = None,
-    target: Annotated[
-        float | None,
-        typer.Option(
-            "--target", metavar="COST", rich_help_panel=STOPPING, help="Stop at this cost or below."
-        ),
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(
-            "-s", "--seed", min=0, rich_help_panel=SEARCH, help="Seed of all random choices."
-        ),
-    ] = 0,
-    init: Annotated[
-        str,
-        typer.Option(
-            "-i",
-            "--init",
-            metavar="NAME|FILE",
-            rich_help_panel=SEARCH,
-            help="Start: auto, insertion, sweep, savings, space-filling, greedy, "
-            "or a file with a tour or routes.",
-        ),
-    ] = "auto",
-    repair: Annotated[
-        str,
-        typer.Option(
-            "--repair",
-            metavar="NAME",
-            rich_help_panel=SEARCH,
-            help="What reconnects the destroyed part: auto, local, insertion.",
-        ),
-    ] = "auto",
-    vehicles: Annotated[
-        int | None,
-        typer.Option(
-            "--vehicles",
-            min=1,
-            metavar="K",
-            rich_help_panel=SEARCH,
-            help="At most so many routes (CVRP), whatever the file says.",
-        ),
-    ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            "--threads", min=1, metavar="N", rich_help_panel=SEARCH, help="Number of threads."
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="OUT",
-            rich_help_panel=OUTPUT,
-            help="Write the solution to this file; with several instances, a folder.",
-        ),
-    ] = None,
-    trace: Annotated[
-        Path | None,
-        typer.Option(
-            "--trace",
-            metavar="FILE",
-            rich_help_panel=OUTPUT,
-            help="Write one JSON line per improvement, as it happens.",
-        ),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot",
-            metavar="PNG",
-            rich_help_panel=OUTPUT,
-            help="Draw the solution; with several instances, into a folder.",
-        ),
-    ] = None,
-    format: Annotated[
-        Format,
-        typer.Option(
-            "-f",
-            "--format",
-            rich_help_panel=OUTPUT,
-            help="How to print the results on standard output.",
-        ),
-    ] = Format.table,
-    quiet: Annotated[
-        bool,
-        typer.Option("-q", "--quiet", rich_help_panel=OUTPUT, help="No progress, only errors."),
-    ] = False,
+    time_limit: TimeLimit = None,
+    max_iters: MaxIters = None,
+    no_improve: NoImprove = None,
+    target: Target = None,
+    seed: Seed = 0,
+    init: Init = "auto",
+    repair: RepairName = "auto",
+    vehicles: Vehicles = None,
+    threads: Threads = None,
+    output: Output = None,
+    trace: TraceFile = None,
+    plot: Picture = None,
+    format: Printed = Format.table,
+    quiet: Quiet = False,
 ) -> None:
     """Solve one or more instances and report the best solutions found."""
     _known_names(init, repair)
     if target is not None and math.isnan(target):
         raise typer.BadParameter("nan is not a cost.", param_hint="--target")
-    limits = {
+    search = {
         "time_limit": time_limit, "max_iters": max_iters, "no_improve": no_improve,
         "target": target, "seed": seed, "repair": repair, "threads": threads,
     }  # fmt: skip
-    if all(limits[name] is None for name in ("time_limit", "max_iters", "no_improve", "target")):
-        limits["time_limit"] = DEFAULT_SECONDS
-    options = SolveOptions(limits, init, vehicles, output, trace, plot, format, quiet)
+    options = SolveOptions(search, init, vehicles, output, trace, plot, format, quiet)
     raise typer.Exit(_solve_all(files, options))
 
 
@@ -383,13 +341,12 @@ def _known_names(init: str, repair: str) -> None:
     from drhg.solver import REPAIRS
 
     if repair not in REPAIRS:
-        raise typer.BadParameter(
-            f"no repair is called {repair!r}; known: {', '.join(REPAIRS)}.", param_hint="--repair"
-        )
+        known = ", ".join(REPAIRS)
+        raise typer.BadParameter(f"{repair!r} is not one of: {known}.", param_hint="--repair")
     if init not in _starts() and not Path(init).exists():
+        known = ", ".join(_starts())
         raise typer.BadParameter(
-            f"{init!r} is neither a start ({', '.join(_starts())}) nor a file.",
-            param_hint="--init",
+            f"{init!r} is neither a start ({known}) nor a file.", param_hint="--init"
         )
 
 
@@ -402,21 +359,28 @@ def _starts() -> tuple[str, ...]:
 def _solve_all(files: Sequence[Path], options: SolveOptions) -> int:
     several = len(files) > 1
     outputs = _destinations(files, options.output, several, None)
-    plots = _destinations(files, options.plot, several, ".png")
-    report = _Report(options.format)
+    pictures = _destinations(files, options.plot, several, ".png")
+    report = Report(options.format is Format.json)
+    try:
+        opened = Trace(options.trace, several)
+    except OSError as error:
+        raise typer.BadParameter(f"cannot write {options.trace}: {error.strerror}.") from None
     codes = []
-    with _open_trace(options.trace) as trace:
-        for path, output, picture in zip(files, outputs, plots, strict=True):
+    with opened as trace:
+        for path, output, picture in zip(files, outputs, pictures, strict=True):
             try:
-                codes.append(_solve_one(path, output, picture, options, report, trace, several))
+                _solve_one(path, output, picture, options, report, trace)
+                codes.append(OK)
+            except typer.Exit as failure:
+                codes.append(failure.exit_code)
             except Interrupted:
-                break
+                pass
             if STOP.requested():
                 break
     report.close()
     if STOP.requested():
         return STOP.exit_code
-    failed = {code for code in codes if code != OK}
+    failed = set(codes) - {OK}
     if not failed:
         return OK
     if OK in codes:
@@ -455,35 +419,23 @@ def _solve_one(
     output: Path | None,
     picture: Path | None,
     options: SolveOptions,
-    report: _Report,
-    trace: _Trace,
-    several: bool,
-) -> int:
-    """Read, solve, check, write and report one instance; returns its exit code."""
-    try:
+    report: Report,
+    trace: Trace,
+) -> None:
+    """Read, solve, check, write and report one instance; `typer.Exit` tells what went wrong."""
+    with _blaming(path):
         instance = _read_instance(path, options.vehicles)
         start = _start(options.init, instance)
         output = _fitting(output, path, instance)
-    except (DrhgError, OSError) as error:
-        _complain(error, path)
-        return BAD_INPUT
     with STOP.patient():
-        try:
-            result = _search(instance, start, options, trace, several)
-        except DrhgError as error:
-            _complain(error, path)
-            return BAD_INPUT
+        with _blaming(path):
+            result = _search(instance, start, options, trace)
         report.add(result)
         if result.status == "infeasible":
-            _say(f"{path}: {_left_out(result)}")
-            return INFEASIBLE
-        try:
-            _write(result, output)
-            _draw(result, picture)
-        except (DrhgError, OSError) as error:
-            _complain(error, path)
-            return SOME_FAILED
-    return OK
+            say(f"{path}: {_left_out(result)}")
+            raise typer.Exit(INFEASIBLE)
+        with _blaming(path, SOME_FAILED):
+            _save(result, output, picture)
 
 
 def _read_instance(path: Path, vehicles: int | None) -> Instance:
@@ -511,24 +463,21 @@ def _start(init: str, instance: Instance) -> str | Solution:
 
 
 def _search(
-    instance: Instance, start: str | Solution, options: SolveOptions, trace: _Trace, several: bool
+    instance: Instance, start: str | Solution, options: SolveOptions, trace: Trace
 ) -> Result:
-    import drhg.solver
+    from drhg import solver
 
-    view = _View(instance, options.limits["time_limit"], options.quiet)
+    view = View(instance, options.search["time_limit"], options.quiet)
 
     def on_improve(point: TracePoint, solution: Solution) -> None:
-        trace.add(point, instance.name if several else None)
+        trace.add(point, instance.name)
         view.improved(point)
 
     with view:
-        return drhg.solver.solve(
-            instance,
-            init=start,
-            on_improve=on_improve,
-            should_stop=STOP.requested,
-            **options.limits,
-        )
+        return solver.solve(
+            instance, init=start, on_improve=on_improve, should_stop=STOP.requested,
+            **options.search,
+        )  # fmt: skip
 
 
 def _left_out(result: Result) -> str:
@@ -554,204 +503,20 @@ def _fitting(output: Path | None, path: Path, instance: Instance) -> Path | None
     return output
 
 
-def _write(result: Result, output: Path | None) -> None:
+def _save(result: Result, output: Path | None, picture: Path | None) -> None:
     if output is not None:
         from drhg.io import write_solution
 
         write_solution(output, result.instance, result.solution, result.cost)
+    if picture is not None and STOP.requested():
+        say(f"{picture}: not drawn, interrupted")
+    elif picture is not None:
+        from drhg.plotting import save_solution
+
+        save_solution(picture, result.instance, result.solution)
 
 
-def _draw(result: Result, picture: Path | None) -> None:
-    if picture is None:
-        return
-    if STOP.requested():
-        _say(f"{picture}: not drawn, interrupted")
-        return
-    from drhg.plotting import save_solution
-
-    save_solution(picture, result.instance, result.solution)
-
-
-# --- what a solve shows -----------------------------------------------------------------------
-
-
-def _number(value: float) -> str:
-    """A cost for people: whole numbers with thousands, others to six digits or two decimals."""
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:,.2f}" if abs(value) >= 10_000 else f"{value:.6g}"
-
-
-class _Trace:
-    """One JSON line per improvement, flushed line by line; improvements come from any thread."""
-
-    def __init__(self, stream: IO[str] | None) -> None:
-        self._stream = stream
-        self._lock = threading.Lock()
-
-    def add(self, point: TracePoint, name: str | None) -> None:
-        row: dict[str, Any] = {} if name is None else {"name": name}
-        row |= {"seconds": point.seconds, "iterations": point.iterations, "cost": point.cost}
-        with self._lock:
-            if self._stream is not None:
-                self._stream.write(json.dumps(row) + "\n")
-
-    def close(self) -> None:
-        with self._lock:
-            if self._stream is not None:
-                self._stream.close()
-            self._stream = None
-
-
-@contextmanager
-def _open_trace(path: Path | None) -> Iterator[_Trace]:
-    try:
-        stream = None if path is None else path.open("w", encoding="utf-8", buffering=1)
-    except OSError as error:
-        raise typer.BadParameter(f"cannot write {path}: {error.strerror}.") from None
-    trace = _Trace(stream)
-    try:
-        yield trace
-    finally:
-        trace.close()
-
-
-class _View:
-    """Progress on stderr: one live line on a terminal, a line now and then elsewhere."""
-
-    def __init__(self, instance: Instance, seconds: float | None, quiet: bool) -> None:
-        self._instance, self._seconds, self._quiet = instance, seconds, quiet
-        self._best: TracePoint | None = None
-        self._began = self._logged = time.monotonic()
-        self._live: Any = nullcontext()
-
-    def __enter__(self) -> None:
-        console = _console(stderr=True)
-        if console.is_terminal and not self._quiet:
-            from rich.live import Live
-            from rich.spinner import Spinner
-
-            spinner = Spinner("dots", style="cyan")
-            self._live = Live(
-                get_renderable=lambda: self._render(spinner),
-                console=console,
-                refresh_per_second=8,
-                transient=True,
-                redirect_stdout=False,
-            )
-            self._quiet = True  # nothing but the live line
-        self._live.__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        self._live.__exit__(*error)
-
-    def improved(self, point: TracePoint) -> None:
-        first, self._best = self._best is None, point
-        now = time.monotonic()
-        if not self._quiet and (first or now - self._logged >= LOG_EVERY):
-            self._logged = now
-            _say(
-                f"{self._instance.name}: {point.seconds:.1f} s, "
-                f"iteration {point.iterations:,}, cost {_number(point.cost)}"
-            )
-
-    def _render(self, spinner: Any) -> RenderableType:
-        seconds = f"{time.monotonic() - self._began:.0f}"
-        limit = "" if self._seconds is None else f" of {self._seconds:g}"
-        from rich.markup import escape
-
-        parts = [f"[bold]{escape(self._instance.name)}[/bold]", f"{seconds}{limit} s"]
-        if self._best is not None:
-            parts.append(f"cost [bold green]{_number(self._best.cost)}[/bold green]")
-            parts.append(f"iteration {self._best.iterations:,}")
-        spinner.update(text="[dim] · [/dim]".join(parts))
-        return spinner  # type: ignore[no-any-return]
-
-
-class _Report:
-    """Results on stdout: JSON as they come, or one table at the end."""
-
-    def __init__(self, format: Format) -> None:
-        self._format = format
-        self._results: list[Result] = []
-
-    def add(self, result: Result) -> None:
-        if self._format is Format.json:
-            print(json.dumps(_as_json(result)), flush=True)
-        else:
-            self._results.append(result)
-
-    def close(self) -> None:
-        if self._results:
-            _console().print(_table(self._results))
-
-
-def _as_json(result: Result) -> dict[str, Any]:
-    instance = result.instance
-    row: dict[str, Any] = {
-        "name": instance.name,
-        "problem": instance.problem,
-        "n": instance.n,
-        "cost": result.cost,
-        "status": result.status,
-        "seconds": round(result.seconds, 3),
-        "iterations": result.iterations,
-        "seed": result.seed,
-        "repair": result.repair,
-    }
-    if instance.is_cvrp:
-        row["routes"] = [route.tolist() for route in result.solution.routes]
-    else:
-        row["tour"] = result.solution.tour.tolist()
-    if result.status == "infeasible":
-        row["unplaced"] = list(result.unplaced)
-    return row
-
-
-def _table(results: Sequence[Result]) -> RenderableType:
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("name", overflow="fold")
-    for heading in ("n", "cost", "routes", "time", "iterations"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("status", no_wrap=True)
-    for r in results:
-        style = {"infeasible": "red", "interrupted": "yellow"}.get(r.status, "")
-        table.add_row(
-            escape(r.instance.name),
-            f"{r.instance.n:,}",
-            f"[bold]{_number(r.cost)}[/bold]",
-            f"{len(r.solution.routes):,}" if r.instance.is_cvrp else "",
-            f"{r.seconds:.1f} s",
-            f"{r.iterations:,}",
-            f"[{style}]{r.status}[/{style}]" if style else r.status,
-        )
-    return table
-
-
-def _console(stderr: bool = False) -> Console:
-    from rich.console import Console
-
-    console = Console(stderr=stderr, highlight=False)
-    if not console.is_terminal:
-        console.width = 200  # a file or a pipe has no edge to wrap at
-    return console
-
-
-# --- check, generate, plot --------------------------------------------------------------------
-
-
-@contextmanager
-def _typed_errors(path: Path) -> Iterator[None]:
-    """Turn an expected error into its one line and exit code 3."""
-    try:
-        yield
-    except (DrhgError, OSError) as error:
-        _complain(error, path)
-        raise typer.Exit(BAD_INPUT) from None
+# --- check, generate, plot ----------------------------------------------------------------------
 
 
 @app.command(
@@ -763,20 +528,17 @@ def _typed_errors(path: Path) -> Iterator[None]:
     )
 )
 def check(
-    instance: Annotated[Path, typer.Argument(help="A TSPLIB or CVRPLIB file.")],
-    solution: Annotated[Path, typer.Argument(help="A tour (.tour) or routes (.sol).")],
+    instance: InstanceFile,
+    solution: SolutionFile,
     format: Annotated[
         Format, typer.Option("-f", "--format", help="How to print the verdict.")
     ] = Format.table,
 ) -> None:
     """Check a solution against its instance: its cost, or everything that is wrong with it."""
     from drhg import problem
-    from drhg.io import read, read_solution
 
-    with _typed_errors(instance):
-        task = read(instance)
-    with _typed_errors(solution):
-        answer = read_solution(solution, task)
+    task, answer = _read_both(instance, solution)
+    assert answer is not None
     found = problem.check(task, answer)
     broken = any("does not exist" in violation for violation in found)
     cost = None if broken else problem.cost(task, answer)
@@ -787,8 +549,19 @@ def check(
         routes = f" in {len(answer.routes)} routes" if task.is_cvrp else ""
         print(f"{task.name}: valid, cost {cost}{routes}")
     for violation in found:
-        _say(f"{solution}: {violation}")
+        say(f"{solution}: {violation}")
     raise typer.Exit(BAD_INPUT if found else OK)
+
+
+def _read_both(instance: Path, solution: Path | None) -> tuple[Instance, Solution | None]:
+    from drhg.io import read, read_solution
+
+    with _blaming(instance):
+        task = read(instance)
+    if solution is None:
+        return task, None
+    with _blaming(solution):
+        return task, read_solution(solution, task)
 
 
 @app.command(
@@ -817,7 +590,7 @@ def generate(
 
     make: Callable[[int, int], Instance] = getattr(generators, kind.value.replace("-", "_"))
     folder = output if output is not None and (count > 1 or output.is_dir()) else None
-    with _typed_errors(output or Path(".")):
+    with _blaming(output or Path(".")):
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
         for s in range(seed, seed + count):
@@ -835,39 +608,82 @@ def generate(
         [
             ("drhg plot berlin52.tsp -o cities.png", "the nodes alone"),
             ("drhg plot berlin52.tsp berlin52.tour -o tour.pdf", "with a tour, as PDF"),
+            ("drhg plot berlin52.tsp --film -o film.png", "one step of destroy and repair"),
+            ("drhg plot berlin52.tsp --animate -t 5 -o run.gif", "watch five seconds of search"),
+            ("drhg plot --trace run.jsonl -o cost.png", "what `drhg solve --trace` wrote"),
         ]
     )
 )
 def plot(
-    instance: Annotated[Path, typer.Argument(help="A TSPLIB or CVRPLIB file.")],
+    instance: Annotated[
+        Path | None, typer.Argument(help="A TSPLIB or CVRPLIB file.", show_default=False)
+    ] = None,
     solution: Annotated[
-        Path | None, typer.Argument(help="A tour (.tour) or routes (.sol).")
+        Path | None, typer.Argument(help="A tour (.tour) or routes (.sol).", show_default=False)
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="PNG",
-            help="Picture to write (.png, .pdf, .svg); by default NAME.png.",
-        ),
+        typer.Option("-o", "--output", metavar="PNG",
+                     help="Picture to write (.png, .pdf, .svg, or .gif); by default NAME.png."),
     ] = None,
     title: Annotated[str | None, typer.Option("--title", help="Instead of name and cost.")] = None,
-) -> None:
-    """Draw an instance, with or without a solution."""
-    from drhg.io import read, read_solution
-    from drhg.plotting import save_solution
+    film: Annotated[
+        bool, typer.Option("--film", help="Five pictures: a step of destroy and repair.")
+    ] = False,
+    animate: Annotated[
+        bool, typer.Option("--animate", help="Solve, and film the search as a GIF.")
+    ] = False,
+    time_limit: Annotated[
+        float, typer.Option("-t", "--time-limit", min=0, metavar="SECONDS", help="To animate.")
+    ] = 5.0,
+    seed: Annotated[int, typer.Option("-s", "--seed", min=0, help="Of a film.")] = 0,
+    trace: Annotated[
+        list[Path] | None,
+        typer.Option("--trace", metavar="FILE", help="Cost over time, of one or more runs."),
+    ] = None,
+) -> None:  # fmt: skip
+    """Draw an instance, a solution, a step of the search, a whole search or its cost over time."""
+    if film + animate + bool(trace) > 1 or bool(trace) == (instance is not None):
+        raise typer.BadParameter("one of: an instance (with --film or --animate), or --trace.")
+    from drhg import plotting
 
-    with _typed_errors(instance):
-        task = read(instance)
-    answer = None
-    if solution is not None:
-        with _typed_errors(solution):
-            answer = read_solution(solution, task)
-    picture = output or Path(f"{instance.stem}.png")
-    with _typed_errors(picture):
-        save_solution(picture, task, answer, title)
+    if instance is None:
+        assert trace
+        picture = output or trace[0].with_suffix(".png")
+        runs: dict[str, list[TracePoint]] = {}
+        for path in trace:
+            with _blaming(path):
+                for name, run in read_trace(path).items():
+                    runs[f"{path.stem}: {name}" if name in runs else name] = run
+        with _blaming(picture):
+            plotting.save_convergence(picture, runs, title or "")
+    else:
+        task, answer = _read_both(instance, solution)
+        picture = output or Path(f"{instance.stem}.{'gif' if animate else 'png'}")
+        with _blaming(picture):
+            if film:
+                plotting.film_strip(picture, task, answer, seed=seed)
+            elif animate:
+                _animate(picture, task, answer, time_limit, seed)
+            else:
+                plotting.save_solution(picture, task, answer, title)
     print(picture)
+
+
+def _animate(
+    picture: Path, instance: Instance, start: Solution | None, seconds: float, seed: int
+) -> None:
+    """Film the region search, which shows more of what it does than the compiled searches."""
+    from drhg import plotting, solver
+
+    frames: list[tuple[TracePoint, Solution]] = []
+    with STOP.patient():
+        solver.solve(
+            instance, time_limit=seconds, seed=seed, init=start or "auto", repair="local",
+            on_improve=lambda point, found: frames.append((point, found)),
+            should_stop=STOP.requested,
+        )  # fmt: skip
+        plotting.save_animation(picture, instance, frames)
 
 
 if __name__ == "__main__":

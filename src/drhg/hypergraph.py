@@ -13,7 +13,7 @@ Its cost change is known before the solution is touched.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,6 +28,8 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 DEPOT_EDGES = {"adjacent": 0, "touched": 1, "all": 2}
 """Which depot edges a destroyed plan loses: those next to destroyed customers; all of every
 touched route; all there are (the paper)."""
+
+EVERYWHERE = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,7 @@ def _cut_around(order, pos, route, first, last, fixed, depot, mode, cut, log, co
 
 
 @kernel
-def _cut_rows(order, pos, route, first, last, fixed, depot, mode, ranked, counts, sizes):
+def _cut_rows(order, pos, route, first, last, fixed, depot, mode, ranked, counts, sizes, reach):
     """Per row: cut around its first `counts` ranked nodes, or until its graph has `sizes` nodes."""
     rows = len(ranked)
     n = len(order)
@@ -219,6 +221,9 @@ def _cut_rows(order, pos, route, first, last, fixed, depot, mode, ranked, counts
         for i in range(ranked.shape[1] if sizes[b] > 0 else counts[b]):
             if ranked[b, i] < 0:
                 break
+            apart = abs(pos[ranked[b, i]] - pos[ranked[b, 0]])
+            if min(apart, n - apart) > reach:
+                continue
             if sizes[b] > 0 and size >= sizes[b]:
                 break
             before = count
@@ -308,14 +313,22 @@ def _open_up(
 
 
 def destroy_nearest(
-    rules: Rules, plan: Plan, ranked: Index, counts: npt.ArrayLike, *, depot_edges: str = "adjacent"
+    rules: Rules,
+    plan: Plan,
+    ranked: Index,
+    counts: npt.ArrayLike,
+    *,
+    depot_edges: str = "adjacent",
+    reach: int = EVERYWHERE,
 ) -> tuple[Index, Index]:
     """Cut around the first `counts[b]` nodes of each row of `ranked` (B, K), nearest first.
 
-    Returns the cut positions of each row, sorted and padded with -1, and how many there are.
+    Nodes more than `reach` positions from the first are left alone, which bounds what a restore
+    has to move whatever the size of the tour. Returns the cut positions of each row, sorted and
+    padded with -1, and how many there are.
     """
     k = np.broadcast_to(np.minimum(counts, ranked.shape[1]), len(ranked)).astype(np.int32)
-    return _cut(rules, plan, ranked, k, np.zeros(len(ranked), np.int32), depot_edges)
+    return _cut(rules, plan, ranked, k, np.zeros(len(ranked), np.int32), depot_edges, reach)
 
 
 def destroy_to_size(
@@ -328,15 +341,22 @@ def destroy_to_size(
     Fixed edges, and whole routes with "touched", may leave a graph smaller; "all" may start larger.
     """
     m = np.broadcast_to(sizes, len(ranked)).astype(np.int32)
-    return _cut(rules, plan, ranked, np.zeros(len(ranked), np.int32), m, depot_edges)
+    none = np.zeros(len(ranked), np.int32)
+    return _cut(rules, plan, ranked, none, m, depot_edges, EVERYWHERE)
 
 
 def _cut(
-    rules: Rules, plan: Plan, ranked: Index, counts: Index, sizes: Index, depot_edges: str
+    rules: Rules,
+    plan: Plan,
+    ranked: Index,
+    counts: Index,
+    sizes: Index,
+    depot_edges: str,
+    reach: int,
 ) -> tuple[Index, Index]:
     where = (plan.order, plan.pos, plan.route, plan.first, plan.last, rules.fixed, rules.depot)
     ranked = np.ascontiguousarray(ranked, dtype=np.int32)
-    cuts, n_cuts = _cut_rows(*where, DEPOT_EDGES[depot_edges], ranked, counts, sizes)
+    cuts, n_cuts = _cut_rows(*where, DEPOT_EDGES[depot_edges], ranked, counts, sizes, reach)
     return cuts, n_cuts
 
 
@@ -719,15 +739,23 @@ def _restore_routes(order, route, first, last, depot, size, partner, at, far, ne
 
 
 def restore(rules: Rules, plan: Plan, graphs: Graphs, row: int, repaired: Repaired) -> Plan:
-    """The plan after one repaired row; the caller has judged it. The old plan is left alone."""
+    """The plan after one repaired row, which the caller has judged. The old plan is left alone."""
+    if rules.depot < 0:
+        plan = replace(plan, order=plan.order.copy(), pos=plan.pos.copy())
+    return restore_in_place(rules, plan, graphs, row, repaired)
+
+
+def restore_in_place(
+    rules: Rules, plan: Plan, graphs: Graphs, row: int, repaired: Repaired
+) -> Plan:
+    """The same, but a tour is rewritten where it lies: only what moves is touched."""
     m = int(graphs.size[row])
     if m == 0:
         return plan
     args = graphs.partner[row], graphs.at[row], graphs.far[row], repaired.order[row]
     if rules.depot < 0:
-        order, pos = plan.order.copy(), plan.pos.copy()
-        _restore_tour(order, pos, m, *args)
-        return Plan(order, pos, plan.route, plan.first, plan.last, plan.load, plan.length)
+        _restore_tour(plan.order, plan.pos, m, *args)
+        return plan
     where = plan.order, plan.route, plan.first, plan.last
     return _indexed(rules, _restore_routes(*where, rules.depot, m, *args, repaired.via[row]))
 
@@ -824,7 +852,7 @@ def features(rules: Rules, graphs: Graphs) -> npt.NDArray[np.float32]:
     here, there = (here - low) / scale, (there - low) / scale
     here = np.where(swap[..., None], here[..., ::-1], here)
     there = np.where(swap[..., None], there[..., ::-1], there)
-    end = (graphs.partner != np.arange(graphs.node.shape[1])[None, :])[..., None]
+    end = np.not_equal(graphs.partner, np.arange(graphs.node.shape[1]))[..., None]
     parts = [here, there, end.astype(np.float64)]
     if rules.depot >= 0:
         parts.append((graphs.load / rules.capacity)[..., None])

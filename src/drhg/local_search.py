@@ -396,7 +396,7 @@ def kick_and_settle(
 
 
 @kernel
-def improve_stretch(
+def improve_region(
     metric,
     points,
     matrix,
@@ -408,65 +408,103 @@ def improve_stretch(
     pos,
     start,
     size,
+    members,
+    local,
     state,
     kicks,
     reach,
-    settle_first,
 ):
-    """Work on `size` consecutive positions as a small problem of its own, then write them back.
+    """Work on some nodes of a stretch of the tour as a small problem of their own, in place.
 
-    The rest of the tour is one hyper-edge between the ends of the stretch. Nodes are copied into
-    local arrays, so a kick costs the same in a tour of a million nodes; stretches that do not
-    overlap can be worked on at the same time. Returns the gain.
+    The stretch is `size` positions from `start`; those `members` that lie in it are kept, in the
+    order of the tour, and every path between two of them that runs outside is a hyper-edge. So a
+    kick costs the same in a tour of a million nodes, and stretches that do not overlap can be
+    worked on at the same time. `local` is scratch of one int32 per node. Returns the gain.
     """
     n = len(tour)
-    nodes = np.empty(size, np.int32)
-    near = np.full((size, neighbours.shape[1]), -1, np.int32)
-    held = np.full((size, 2), -1, np.int32)
-    xy = np.empty((size, 2), np.float64)
-    for i in range(size):
-        p = start + i if start + i < n else start + i - n
-        nodes[i] = tour[p]
-        xy[i, 0], xy[i, 1] = points[tour[p], 0], points[tour[p], 1]
-    for i in range(size):
+    at = np.empty(len(members), np.int64)  # where in the stretch
+    m = 0
+    for i in range(len(members)):
+        j = pos[members[i]] - start
+        if j < 0:
+            j += n
+        if j < size:
+            at[m] = j
+            m += 1
+    at = np.sort(at[:m])
+    if m < 5:
+        return 0.0
+    nodes = np.empty(m, np.int32)
+    xy = np.empty((m, 2), np.float64)
+    near = np.full((m, neighbours.shape[1]), -1, np.int32)
+    held = np.full((m, 2), -1, np.int32)
+    for i in range(m):
+        p = start + at[i]
+        nodes[i] = tour[p if p < n else p - n]
+        local[nodes[i]] = i + 1  # 0 stands for a node that does not take part
+        xy[i, 0], xy[i, 1] = points[nodes[i], 0], points[nodes[i], 1]
+    for i in range(m):
         w = 0
         for c in range(neighbours.shape[1]):
-            j = pos[neighbours[nodes[i], c]] - start
-            if j < 0:
-                j += n
-            if j < size:
+            j = local[neighbours[nodes[i], c]] - 1 if neighbours[nodes[i], c] >= 0 else -1
+            if j >= 0:
                 near[i, w] = j
                 w += 1
-        for c in range(2):
-            if fixed[nodes[i], c] >= 0:
-                j = pos[fixed[nodes[i], c]] - start
-                if j < 0:
-                    j += n
-                if j < size:
-                    held[i, c] = j
-    for i, j in ((0, size - 1), (size - 1, 0)):
-        held[i, 1 if held[i, 0] >= 0 else 0] = j
-    order = np.arange(size).astype(np.int32)
+        j = i + 1 if i + 1 < m else 0
+        joined = at[j] == at[i] + 1
+        if not joined or is_fixed(fixed, nodes[i], nodes[j]):
+            held[i, 0 if held[i, 0] < 0 else 1] = j
+            held[j, 0 if held[j, 0] < 0 else 1] = i
+    order = np.arange(m).astype(np.int32)
     where = order.copy()
-    gain = 0.0
-    if settle_first:
-        gain += descend(metric, xy, matrix, held, near, breadth, depth, order, where)
+    gain = descend(metric, xy, matrix, held, near, breadth, depth, order, where)
     gain += kick_and_settle(
         metric, xy, matrix, held, near, breadth, depth, order, where, state, kicks, reach
     )
+    for i in range(m):
+        local[nodes[i]] = 0
     if gain > 0.0:
-        p = where[0]
-        step = -1 if order[p + 1 if p + 1 < size else 0] == size - 1 else 1
-        if size == 2:
-            step = 1
-        for i in range(size):
-            q = start + i if start + i < n else start + i - n
-            node = nodes[order[p]]
-            tour[q] = node
-            pos[node] = q
-            p += step
-            if p == size:
-                p = 0
-            elif p < 0:
-                p = size - 1
+        _write_back(tour, pos, start, at, order, where)
     return gain
+
+
+@kernel
+def _write_back(tour, pos, start, at, order, where):
+    """Lay a stretch out again after its members at positions `at` have got a new order.
+
+    The path from the last member round the rest of the tour to the first stays where it is.
+    """
+    n = len(tour)
+    m = len(order)
+    span = at[m - 1] - at[0] + 1
+    old = np.empty(span, np.int32)
+    begin = start + at[0]
+    for i in range(span):
+        p = begin + i
+        old[i] = tour[p if p < n else p - n]
+    step = 1 if order[where[0] - 1] == m - 1 else -1  # the last member must come last
+    p = begin if begin < n else begin - n
+    here = where[0]
+    for i in range(m):
+        a = order[here]
+        here += step
+        if here == m:
+            here = 0
+        elif here < 0:
+            here = m - 1
+        z = order[here]
+        # the member itself, and if a path outside leads from it to the next one, that path
+        first = at[a] - at[0]
+        count = 1
+        way = 1
+        if i + 1 < m:
+            if z == a + 1 and at[z] > at[a] + 1:
+                count = at[z] - at[a]
+            elif z == a - 1 and at[a] > at[z] + 1:
+                count = at[a] - at[z]
+                way = -1
+        for j in range(count):
+            node = old[first + way * j]
+            tour[p] = node
+            pos[node] = p
+            p = p + 1 if p + 1 < n else 0

@@ -148,7 +148,7 @@ class Block(nn.Module):
     def forward(self, x: Tensor, pad: Tensor | None) -> Tensor:
         q, k, v = self.qkv(self.n1(x)).chunk(3, -1)  # (B, s, d)
         x = x + self.o(attend(q, k, v, self.heads, pad))
-        return x + self.down(F.gelu(self.up(self.n2(x))))
+        return x + self.down(F.relu(self.up(self.n2(x))))
 
 
 class Economy(Network):

@@ -1,9 +1,13 @@
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
-"""Compiled pieces of the economical network: attention among a few nodes, RMS norm, both ways.
+"""The economical network as compiled code: forward and backward, at the speed of the machine.
 
 For two dozen tokens of 64 channels a general tensor library spends most of its time around the
-arithmetic. These kernels are like every @kernel, but may fuse and reorder sums: a network's scores
-are not compared bit by bit with anything but themselves.
+arithmetic. Here a few decisions at a time go through all layers while they are in the cache, without
+padding. All products are one micro-kernel on vectors. Like every @kernel these run without the
+GIL, but may fuse and reorder sums: scores of a network are compared with a tolerance only.
+
+Letters: T tokens (of G decisions, one after the other), d channels, two tokens of context lead each
+decision.
 """
 
 from __future__ import annotations
@@ -13,15 +17,20 @@ from typing import Any, cast
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
 
 from drhg.compiled import CACHE_FOLDER
 
+LANES = 16  # floats in a vector; narrower machines split it
+LEAD = 2  # tokens of context before the nodes of a decision
 EPS = np.float32(1.1920929e-07)  # what torch's RMSNorm adds to the mean square of float32
 LOG2E = np.float32(1.4426950408889634)
 # 2^f for f in [-1/2, 1/2]: Taylor's terms, exact to float32
-C1, C2, C3 = np.float32(0.6931471805599453), np.float32(0.2402265069591007), np.float32(0.05550410866)
+C1, C2, C3 = np.float32(0.69314718056), np.float32(0.24022650696), np.float32(0.05550410866)
 C4, C5, C6 = np.float32(0.009618129107), np.float32(0.001333355814), np.float32(0.0001540353039)
-HALF, ONE = np.float32(0.5), np.float32(1.0)
+ZERO, HALF, ONE, TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
 
 
 def fast_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,6 +47,148 @@ def fast_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return cast(Callable[..., Any], compiled)
 
 
+# --- products ------------------------------------------------------------------------------------
+
+
+def _tile(rows: int, vectors: int) -> Any:
+    """A product of `rows` x (16 `vectors`) numbers kept in registers, as vector instructions.
+
+    c[i, j] (+)= sum over k of a[i, k] b[k, j], with c and b contiguous in j; all three arrays are
+    float32, and `at`, `row`, `col` say where in them the tile begins and how it strides. Written
+    as LLVM code, since no compiler finds it behind arrays that might overlap.
+    """
+
+    @intrinsic
+    def tile(typing, a, a_at, a_row, a_col, b, b_at, b_row, c, c_at, c_row, n, add):  # type: ignore[no-untyped-def]
+        long = types.intp
+        signature = types.void(
+            a, long, long, long, b, long, long, c, long, long, long, types.boolean
+        )
+
+        def generate(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            a, a_at, a_row, a_col, b, b_at, b_row, c, c_at, c_row, n, add = args
+            whole, real = a_at.type, ir.FloatType()
+            vector = ir.VectorType(real, LANES)
+            pa, pb, pc = (
+                context.make_array(sig.args[i])(context, builder, array).data
+                for i, array in ((0, a), (4, b), (7, c))
+            )
+
+            def number(i):  # type: ignore[no-untyped-def]
+                return ir.Constant(whole, i)
+
+            def vector_at(base, place):  # type: ignore[no-untyped-def]
+                return builder.bitcast(builder.gep(base, [place]), vector.as_pointer())
+
+            def load(place):  # type: ignore[no-untyped-def]
+                value = builder.load(place)
+                value.align = 4
+                return value
+
+            targets = []
+            for r in range(rows):
+                row = builder.add(c_at, builder.mul(number(r), c_row))
+                for v in range(vectors):
+                    targets.append(vector_at(pc, builder.add(row, number(LANES * v))))
+            zero = ir.Constant(vector, [ir.Constant(real, 0.0)] * LANES)
+            adds = builder.icmp_unsigned("!=", add, ir.Constant(add.type, 0))
+            initial = [builder.select(adds, load(target), zero) for target in targets]
+            entry = builder.block
+            body = builder.append_basic_block("tile.body")
+            end = builder.append_basic_block("tile.end")
+            builder.cbranch(builder.icmp_signed(">", n, number(0)), body, end)
+
+            builder.position_at_end(body)
+            k = builder.phi(whole)
+            sums = [builder.phi(vector) for _ in targets]
+            b_place = builder.add(b_at, builder.mul(k, b_row))
+            bs = [load(vector_at(pb, builder.add(b_place, number(LANES * v)))) for v in range(vectors)]
+            a_place = builder.add(a_at, builder.mul(k, a_col))
+            small = ir.IntType(32)
+            nothing = ir.Constant(vector, ir.Undefined)
+            everywhere = ir.Constant(ir.VectorType(small, LANES), [ir.Constant(small, 0)] * LANES)
+            fuse = ("contract",)
+            new = []
+            for r in range(rows):
+                x = builder.load(
+                    builder.gep(pa, [builder.add(a_place, builder.mul(number(r), a_row))])
+                )
+                first = builder.insert_element(nothing, x, ir.Constant(small, 0))
+                xs = builder.shuffle_vector(first, nothing, everywhere)
+                for v in range(vectors):
+                    product = builder.fmul(xs, bs[v], flags=fuse)
+                    new.append(builder.fadd(product, sums[r * vectors + v], flags=fuse))
+            following = builder.add(k, number(1))
+            k.add_incoming(number(0), entry)
+            k.add_incoming(following, body)
+            for phi, before, after in zip(sums, initial, new, strict=True):
+                phi.add_incoming(before, entry)
+                phi.add_incoming(after, body)
+            builder.cbranch(builder.icmp_signed("<", following, n), body, end)
+
+            builder.position_at_end(end)
+            results = []
+            for before, after in zip(initial, new, strict=True):
+                phi = builder.phi(vector)
+                phi.add_incoming(before, entry)
+                phi.add_incoming(after, body)
+                results.append(phi)
+            for target, result in zip(targets, results, strict=True):
+                builder.store(result, target).align = 4
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return tile
+
+
+_t64, _t62, _t61 = _tile(6, 4), _tile(6, 2), _tile(6, 1)
+_t24, _t22, _t21 = _tile(2, 4), _tile(2, 2), _tile(2, 1)
+_t14, _t12, _t11 = _tile(1, 4), _tile(1, 2), _tile(1, 1)
+
+
+@fast_kernel
+def multiply(a, a_at, a_row, a_col, b, b_at, b_row, c, c_at, c_row, m, n, k, add):
+    """c (+)= a b for m x k times k x n numbers; n is a multiple of 16."""
+    j = 0
+    while j < n:
+        left = n - j
+        i = 0
+        if left >= 64:
+            while i + 6 <= m:
+                _t64(a, a_at + i * a_row, a_row, a_col, b, b_at + j, b_row, c, c_at + i * c_row + j, c_row, k, add)
+                i += 6
+            while i + 2 <= m:
+                _t24(a, a_at + i * a_row, a_row, a_col, b, b_at + j, b_row, c, c_at + i * c_row + j, c_row, k, add)
+                i += 2
+            if i < m:
+                _t14(a, a_at + i * a_row, a_row, a_col, b, b_at + j, b_row, c, c_at + i * c_row + j, c_row, k, add)
+            j += 64
+        elif left >= 32:
+            while i + 6 <= m:
+                _t62(a, a_at + i * a_row, a_row, a_col, b, b_at + j, b_row, c, c_at + i * c_row + j, c_row, k, add)
+                i += 6
+            while i + 2 <= m:
+                _t22(a, a_at + i * a_row, a_row, a_col, b, b_at + j, b_row, c, c_at + i * c_row + j, c_row, k, add)
+                i += 2
+            if i < m:
+                _t12(a, a_at + i * a_row, a_row, a_col, b, b_at + j, b_row, c, c_at + i * c_row + j, c_row, k, add)
+            j += 32
+        else:
+            while i + 6 <= m:
+                _t61(a, a_at + i * a_row, a_row, a_col, b, b_at + j, b_row, c, c_at + i * c_row + j, c_row, k, add)
+                i += 6
+            while i + 2 <= m:
+                _t21(a, a_at + i * a_row, a_row, a_col, b, b_at + j, b_row, c, c_at + i * c_row + j, c_row, k, add)
+                i += 2
+            if i < m:
+                _t11(a, a_at + i * a_row, a_row, a_col, b, b_at + j, b_row, c, c_at + i * c_row + j, c_row, k, add)
+            j += 16
+
+
+# --- pieces --------------------------------------------------------------------------------------
+
+
 @fast_kernel
 def softmax_row(s, t, bits, power):
     """Softmax of s[:t] in place; `bits` and `power` are one buffer seen as int32 and as float32."""
@@ -50,7 +201,7 @@ def softmax_row(s, t, bits, power):
         f = z - whole
         s[j] = ONE + f * (C1 + f * (C2 + f * (C3 + f * (C4 + f * (C5 + f * C6)))))
         bits[j] = (np.int32(whole) + np.int32(127)) << np.int32(23)
-    total = np.float32(0.0)
+    total = ZERO
     for j in range(t):
         s[j] *= power[j]
         total += s[j]
@@ -60,95 +211,11 @@ def softmax_row(s, t, bits, power):
 
 
 @fast_kernel
-def attend_forward(qkv, count, lead, heads, out, weight):
-    """Attention among the first lead + count[b] tokens of each row; zeros beyond.
-
-    qkv (B, T, 3 d), out (B, T, d), weight (B, heads, T, T): the softmax, kept for the way back.
-    """
-    rows, width, d = out.shape
-    hd = d // heads
-    scale = np.float32(1.0 / np.sqrt(hd))
-    kt = np.empty((hd, width), np.float32)
-    power = np.empty(width, np.float32)
-    bits = power.view(np.int32)
-    for b in range(rows):
-        t = lead + count[b]
-        for h in range(heads):
-            at = h * hd
-            for j in range(t):
-                for c in range(hd):
-                    kt[c, j] = qkv[b, j, d + at + c] * scale
-            for i in range(t):
-                s = weight[b, h, i]
-                for j in range(t):
-                    s[j] = qkv[b, i, at] * kt[0, j]
-                for c in range(1, hd):
-                    x = qkv[b, i, at + c]
-                    for j in range(t):
-                        s[j] += x * kt[c, j]
-                softmax_row(s, t, bits, power)
-                o = out[b, i, at : at + hd]
-                for c in range(hd):
-                    o[c] = 0.0
-                for j in range(t):
-                    x = s[j]
-                    v = qkv[b, j, 2 * d + at : 2 * d + at + hd]
-                    for c in range(hd):
-                        o[c] += x * v[c]
-        for i in range(t, width):
-            for c in range(d):
-                out[b, i, c] = 0.0
-
-
-@fast_kernel
-def attend_backward(qkv, count, lead, heads, weight, grad, back):
-    """The gradient `back` (B, T, 3 d) of qkv for the gradient `grad` (B, T, d) of the output."""
-    rows, width, d = grad.shape
-    hd = d // heads
-    scale = np.float32(1.0 / np.sqrt(hd))
-    vt = np.empty((hd, width), np.float32)
-    s = np.empty(width, np.float32)
-    for b in range(rows):
-        t = lead + count[b]
-        back[b] = 0.0
-        for h in range(heads):
-            at = h * hd
-            for j in range(t):
-                for c in range(hd):
-                    vt[c, j] = qkv[b, j, 2 * d + at + c]
-            for i in range(t):
-                p = weight[b, h, i]
-                for j in range(t):
-                    s[j] = grad[b, i, at] * vt[0, j]
-                for c in range(1, hd):
-                    x = grad[b, i, at + c]
-                    for j in range(t):
-                        s[j] += x * vt[c, j]
-                mean = np.float32(0.0)
-                for j in range(t):
-                    mean += p[j] * s[j]
-                for j in range(t):
-                    s[j] = p[j] * (s[j] - mean) * scale
-                g = grad[b, i, at : at + hd]
-                q = qkv[b, i, at : at + hd]
-                dq = back[b, i, at : at + hd]
-                for j in range(t):
-                    x, y = s[j], p[j]
-                    k = qkv[b, j, d + at : d + at + hd]
-                    dk = back[b, j, d + at : d + at + hd]
-                    dv = back[b, j, 2 * d + at : 2 * d + at + hd]
-                    for c in range(hd):
-                        dq[c] += x * k[c]
-                        dk[c] += x * q[c]
-                        dv[c] += y * g[c]
-
-
-@fast_kernel
-def norm_forward(x, gain, out, inverse):
-    """RMS norm of rows (N, d); `inverse` (N,) is kept for the way back."""
-    n, d = x.shape
-    for i in range(n):
-        total = np.float32(0.0)
+def _normalise(x, gain, out, inverse, T):
+    """RMS norm of the first T rows; `inverse` is kept for the way back."""
+    d = x.shape[1]
+    for i in range(T):
+        total = ZERO
         for c in range(d):
             total += x[i, c] * x[i, c]
         r = ONE / np.sqrt(total / np.float32(d) + EPS)
@@ -158,16 +225,422 @@ def norm_forward(x, gain, out, inverse):
 
 
 @fast_kernel
-def norm_backward(x, gain, inverse, grad, back, back_gain):
-    n, d = x.shape
-    back_gain[:] = 0.0
-    for i in range(n):
+def _normalise_back(x, gain, inverse, grad, T, into, into_gain):
+    """Add the gradient of the norm's input to `into`, and that of its gain to `into_gain`."""
+    d = x.shape[1]
+    for i in range(T):
         r = inverse[i]
-        mean = np.float32(0.0)
+        mean = ZERO
         for c in range(d):
             g = grad[i, c] * x[i, c] * r
-            back_gain[c] += g
+            into_gain[c] += g
             mean += g * gain[c]
         mean *= r * r / np.float32(d)
         for c in range(d):
-            back[i, c] = grad[i, c] * gain[c] * r - x[i, c] * mean
+            into[i, c] += grad[i, c] * gain[c] * r - x[i, c] * mean
+
+
+@fast_kernel
+def _attend(qkv, begin, G, heads, share, out, turned, power):
+    """Attention inside each decision; `share` (G, heads, S, S) keeps the softmax."""
+    d = out.shape[1]
+    hd = d // heads
+    S = share.shape[3]
+    scale = ONE / np.sqrt(np.float32(hd))
+    bits = power.view(np.int32)
+    for g in range(G):
+        s, t = begin[g], begin[g + 1] - begin[g]
+        for h in range(heads):
+            p = share[g, h]
+            for j in range(t):
+                for c in range(hd):
+                    turned[c, j] = qkv[s + j, d + h * hd + c] * scale
+            multiply(
+                qkv, s * 3 * d + h * hd, 3 * d, 1, turned, 0, S, p, 0, S, t, _up(t), hd, False
+            )
+            for i in range(t):
+                softmax_row(p[i], t, bits, power)
+            multiply(
+                p, 0, S, 1, qkv, s * 3 * d + 2 * d + h * hd, 3 * d, out, s * d + h * hd, d,
+                t, hd, t, False,
+            )  # fmt: skip
+
+
+@fast_kernel
+def _up(t):
+    return (t + LANES - 1) // LANES * LANES
+
+
+@fast_kernel
+def _attend_back(qkv, begin, G, heads, share, grad, back, turned, change):
+    """`back` (T, 3 d): the gradient of qkv, for the gradient `grad` (T, d) of the output."""
+    d = grad.shape[1]
+    hd = d // heads
+    S = share.shape[3]
+    scale = ONE / np.sqrt(np.float32(hd))
+    for g in range(G):
+        s, t = begin[g], begin[g + 1] - begin[g]
+        for h in range(heads):
+            p = share[g, h]
+            for j in range(t):
+                for c in range(hd):
+                    turned[c, j] = qkv[s + j, 2 * d + h * hd + c]
+            q_at = s * 3 * d + h * hd
+            multiply(
+                grad, s * d + h * hd, d, 1, turned, 0, S, change, 0, S, t, _up(t), hd, False
+            )
+            for i in range(t):
+                mean = ZERO
+                for j in range(t):
+                    mean += p[i, j] * change[i, j]
+                for j in range(t):
+                    change[i, j] = p[i, j] * (change[i, j] - mean) * scale
+            multiply(change, 0, S, 1, qkv, q_at + d, 3 * d, back, q_at, 3 * d, t, hd, t, False)
+            multiply(change, 0, 1, S, qkv, q_at, 3 * d, back, q_at + d, 3 * d, t, hd, t, False)
+            multiply(
+                p, 0, 1, S, grad, s * d + h * hd, d, back, q_at + 2 * d, 3 * d, t, hd, t, False
+            )
+
+
+# --- the network ---------------------------------------------------------------------------------
+# All parameters are one vector, in this order (shapes as in torch; `layout` gives the places):
+# node.weight, node.bias, first.weight, first.bias, current, norm.weight, score.weight, score.bias,
+# nearness, then per layer n1.weight, qkv.weight, o.weight, n2.weight, up.weight, up.bias,
+# down.weight, down.bias.
+
+
+def layout(config: Any) -> list[tuple[str, tuple[int, ...]]]:
+    """Names and shapes of the parameters, in the order of the vector."""
+    d, hidden = config.d, config.hidden
+    names: list[tuple[str, tuple[int, ...]]] = [
+        ("node.weight", (d, config.node_inputs)),
+        ("node.bias", (d,)),
+        ("first.weight", (d, config.context_inputs)),
+        ("first.bias", (d,)),
+        ("current", (d,)),
+        ("norm.weight", (d,)),
+        ("score.weight", (config.outputs, d)),
+        ("score.bias", (config.outputs,)),
+        ("nearness", ()),
+    ]
+    for i in range(config.layers):
+        names += [
+            (f"blocks.{i}.n1.weight", (d,)),
+            (f"blocks.{i}.qkv.weight", (3 * d, d)),
+            (f"blocks.{i}.o.weight", (d, d)),
+            (f"blocks.{i}.n2.weight", (d,)),
+            (f"blocks.{i}.up.weight", (hidden, d)),
+            (f"blocks.{i}.up.bias", (hidden,)),
+            (f"blocks.{i}.down.weight", (d, hidden)),
+            (f"blocks.{i}.down.bias", (d,)),
+        ]
+    return names
+
+
+@fast_kernel
+def _turn(source, at, rows, cols, out, to):
+    """out[j, i] = source[i, j]"""
+    for i in range(rows):
+        for j in range(cols):
+            out[to + j * rows + i] = source[at + i * cols + j]
+
+
+@fast_kernel
+def head_size(d, inputs, known, outputs):
+    """How many parameters come before the first layer."""
+    return d * inputs + d + d * known + d + d + d + outputs * d + outputs + 1
+
+
+@fast_kernel
+def layer_size(d, hidden):
+    return d + 3 * d * d + d * d + d + hidden * d + hidden + d * hidden + d
+
+
+@fast_kernel
+def turned_weights(w, d, hidden, layers, inputs, known, outputs):
+    """All matrices transposed, as the forward products want them: node, first, then per layer."""
+    per = 4 * d * d + 2 * d * hidden
+    out = np.empty(d * inputs + d * known + layers * per, np.float32)
+    _turn(w, 0, d, inputs, out, 0)
+    _turn(w, d * inputs + d, d, known, out, d * inputs)
+    to = d * inputs + d * known
+    at = head_size(d, inputs, known, outputs)
+    for _ in range(layers):
+        at += d
+        _turn(w, at, 3 * d, d, out, to)
+        at += 3 * d * d
+        to += 3 * d * d
+        _turn(w, at, d, d, out, to)
+        at += d * d + d
+        to += d * d
+        _turn(w, at, hidden, d, out, to)
+        at += hidden * d + hidden
+        to += hidden * d
+        _turn(w, at, d, hidden, out, to)
+        at += hidden * d + d
+        to += hidden * d
+    return out
+
+
+@fast_kernel
+def _forward(
+    w, turned, d, hidden, layers, heads, outputs, nodes, context, begin, G, keep,
+    x, y, mid, n1, r1, qkv, share, mixed, n2, r2, act, last, r_last, scores, kt, power,
+):  # fmt: skip
+    """Scores (T, outputs) of G decisions; with `keep` = 1 all that the way back needs is kept.
+
+    x[l] enters layer l, mid[l] is between its halves. nodes (T, inputs) holds the inputs of the
+    nodes at their tokens, context (G, known).
+    """
+    inputs, known = nodes.shape[1], context.shape[1]
+    T = begin[G]
+    bias = d * inputs
+    multiply(nodes, 0, inputs, 1, turned, 0, d, x[0], 0, d, T, d, inputs, False)
+    multiply(context, 0, known, 1, turned, bias, d, y, 0, d, G, d, known, False)
+    first_bias = bias + d + d * known
+    for g in range(G):
+        s = begin[g]
+        for c in range(d):
+            x[0, s, c] = y[g, c] + w[first_bias + c]
+            x[0, s + 1, c] = w[first_bias + d + c]
+        for i in range(s + LEAD, begin[g + 1]):
+            for c in range(d):
+                x[0, i, c] += w[bias + c]
+    at = head_size(d, inputs, known, outputs)
+    to = d * inputs + d * known
+    for layer in range(layers):
+        l = layer * keep
+        _normalise(x[l], w[at : at + d], n1[l], r1[l], T)
+        multiply(n1[l], 0, d, 1, turned, to, 3 * d, qkv[l], 0, 3 * d, T, 3 * d, d, False)
+        to += 3 * d * d
+        _attend(qkv[l], begin, G, heads, share[l], mixed[l], kt, power)
+        mid[l, :T] = x[l, :T]
+        multiply(mixed[l], 0, d, 1, turned, to, d, mid[l], 0, d, T, d, d, True)
+        to += d * d
+        at += d + 4 * d * d
+        _normalise(mid[l], w[at : at + d], n2[l], r2[l], T)
+        at += d + hidden * d
+        for i in range(T):
+            for c in range(hidden):
+                act[l, i, c] = w[at + c]
+        multiply(n2[l], 0, d, 1, turned, to, hidden, act[l], 0, hidden, T, hidden, d, True)
+        to += hidden * d
+        for i in range(T):
+            for c in range(hidden):
+                act[l, i, c] = max(ZERO, act[l, i, c])
+        at += hidden + hidden * d
+        into = x[l + keep]
+        for i in range(T):
+            for c in range(d):
+                into[i, c] = mid[l, i, c] + w[at + c]
+        multiply(act[l], 0, hidden, 1, turned, to, d, into, 0, d, T, d, hidden, True)
+        to += hidden * d
+        at += d
+    gain = first_bias + 2 * d
+    _normalise(x[layers * keep], w[gain : gain + d], last, r_last, T)
+    score = gain + d
+    nearness = w[score + outputs * d + outputs]
+    for g in range(G):
+        for i in range(begin[g] + LEAD, begin[g + 1]):
+            for o in range(outputs):
+                total = w[score + outputs * d + o]
+                for c in range(d):
+                    total += last[i, c] * w[score + o * d + c]
+                way = nodes[i, 6] if o == 0 else context[g, 2] + nodes[i, 8]
+                scores[i, o] = total - nearness * way
+
+
+@fast_kernel
+def _add_columns(grad, T, into, at):
+    n = grad.shape[1]
+    for i in range(T):
+        for c in range(n):
+            into[at + c] += grad[i, c]
+
+
+@fast_kernel
+def _backward(
+    w, d, hidden, layers, heads, outputs, nodes, context, begin, G,
+    x, y, mid, n1, r1, qkv, share, mixed, n2, r2, act, last, r_last, slope, kt, change,
+    into, dx, dn, dqkv, dact, dw,
+):  # fmt: skip
+    """Add to `dw` the gradient of all parameters for the gradient `slope` of the scores."""
+    inputs, known = nodes.shape[1], context.shape[1]
+    T = begin[G]
+    gain = d * inputs + d + d * known + 2 * d
+    score = gain + d
+    for g in range(G):
+        for i in range(begin[g], begin[g + 1]):
+            for c in range(d):
+                dn[i, c] = ZERO
+            if i < begin[g] + LEAD:
+                continue
+            for o in range(outputs):
+                s = slope[i, o]
+                dw[score + outputs * d + o] += s
+                way = nodes[i, 6] if o == 0 else context[g, 2] + nodes[i, 8]
+                dw[score + outputs * d + outputs] -= s * way
+                for c in range(d):
+                    dw[score + o * d + c] += s * last[i, c]
+                    dn[i, c] += s * w[score + o * d + c]
+    dx[:T] = ZERO
+    _normalise_back(x[layers], w[gain : gain + d], r_last, dn, T, dx, dw[gain : gain + d])
+    at = head_size(d, inputs, known, outputs) + layers * layer_size(d, hidden)
+    for back in range(layers):
+        l = layers - 1 - back
+        at -= d
+        _add_columns(dx, T, dw, at)
+        at -= d * hidden
+        multiply(dx, 0, 1, d, act[l], 0, hidden, dw, at, hidden, d, hidden, T, True)
+        multiply(dx, 0, d, 1, w, at, hidden, dact, 0, hidden, T, hidden, d, False)
+        for i in range(T):
+            for c in range(hidden):
+                dact[i, c] = dact[i, c] if act[l, i, c] > ZERO else ZERO
+        at -= hidden
+        _add_columns(dact, T, dw, at)
+        at -= hidden * d
+        multiply(dact, 0, 1, hidden, n2[l], 0, d, dw, at, d, hidden, d, T, True)
+        multiply(dact, 0, hidden, 1, w, at, d, dn, 0, d, T, d, hidden, False)
+        at -= d
+        _normalise_back(mid[l], w[at : at + d], r2[l], dn, T, dx, dw[at : at + d])
+        at -= d * d
+        multiply(dx, 0, 1, d, mixed[l], 0, d, dw, at, d, d, d, T, True)
+        multiply(dx, 0, d, 1, w, at, d, dn, 0, d, T, d, d, False)
+        _attend_back(qkv[l], begin, G, heads, share[l], dn, dqkv, kt, change)
+        at -= 3 * d * d
+        multiply(dqkv, 0, 1, 3 * d, n1[l], 0, d, dw, at, d, 3 * d, d, T, True)
+        multiply(dqkv, 0, 3 * d, 1, w, at, d, dn, 0, d, T, d, 3 * d, False)
+        at -= d
+        _normalise_back(x[l], w[at : at + d], r1[l], dn, T, dx, dw[at : at + d])
+    bias = d * inputs
+    first = bias + d
+    for g in range(G):
+        s = begin[g]
+        for c in range(d):
+            dw[first + d * known + c] += dx[s, c]
+            dw[first + d * known + d + c] += dx[s + 1, c]
+            for i in range(known):
+                dw[first + c * known + i] += dx[s, c] * context[g, i]
+            dx[s, c] = ZERO  # the context tokens have no node behind them
+            dx[s + 1, c] = ZERO
+    _add_columns(dx, T, dw, bias)
+    multiply(nodes, 0, 1, inputs, dx, 0, d, into, 0, d, inputs, d, T, False)  # transposed
+    for i in range(inputs):
+        for c in range(d):
+            dw[c * inputs + i] += into[i, c]
+
+
+@fast_kernel
+def _pack(nodes, context, count, row, G, begin, packed, ahead):
+    """Lay G decisions out one after the other, each behind its two tokens of context."""
+    at = 0
+    for g in range(G):
+        begin[g] = at
+        for i in range(LEAD):
+            packed[at + i] = ZERO
+        at += LEAD
+        for i in range(count[row + g]):
+            packed[at] = nodes[row + g, i]
+            at += 1
+        ahead[g] = context[row + g]
+    begin[G] = at
+
+
+@fast_kernel
+def score_rows(
+    w, turned, d, hidden, layers, heads, outputs, group, nodes, context, count, scores
+):
+    """Scores (B, W, outputs) of a batch, minus infinity beyond each row's count."""
+    rows, width, inputs = nodes.shape
+    T, S = group * (LEAD + width), _up(LEAD + width)
+    x, mid, n1, n2, mixed = (
+        np.empty((1, T, d), np.float32), np.empty((1, T, d), np.float32),
+        np.empty((1, T, d), np.float32), np.empty((1, T, d), np.float32),
+        np.empty((1, T, d), np.float32),
+    )  # fmt: skip
+    r1, r2 = np.empty((1, T), np.float32), np.empty((1, T), np.float32)
+    qkv = np.empty((1, T, 3 * d), np.float32)
+    share = np.zeros((1, group, heads, S, S), np.float32)
+    act = np.empty((1, T, hidden), np.float32)
+    last, r_last = np.empty((T, d), np.float32), np.empty(T, np.float32)
+    y = np.empty((group, d), np.float32)
+    out = np.empty((T, outputs), np.float32)
+    kt, power = np.zeros((d // heads, S), np.float32), np.empty(S, np.float32)
+    begin = np.empty(group + 1, np.int64)
+    packed = np.empty((T, inputs), np.float32)
+    ahead = np.empty((group, context.shape[1]), np.float32)
+    for row in range(0, rows, group):
+        G = min(group, rows - row)
+        _pack(nodes, context, count, row, G, begin, packed, ahead)
+        _forward(
+            w, turned, d, hidden, layers, heads, outputs, packed, ahead, begin, G, 0,
+            x, y, mid, n1, r1, qkv, share, mixed, n2, r2, act, last, r_last, out, kt, power,
+        )  # fmt: skip
+        for g in range(G):
+            for i in range(width):
+                for o in range(outputs):
+                    inside = i < count[row + g]
+                    scores[row + g, i, o] = out[begin[g] + LEAD + i, o] if inside else -np.inf
+
+
+@fast_kernel
+def learn_rows(
+    w, d, hidden, layers, heads, outputs, group, nodes, context, count, target, weight, dw
+):
+    """Cross-entropy of a batch times `weight`, and its gradient in `dw`.
+
+    `target` counts through (W, outputs).
+    """
+    rows, width, inputs = nodes.shape
+    known = context.shape[1]
+    T, S = group * (LEAD + width), _up(LEAD + width)
+    turned = turned_weights(w, d, hidden, layers, inputs, known, outputs)
+    x = np.empty((layers + 1, T, d), np.float32)
+    mid, n1 = np.empty((layers, T, d), np.float32), np.empty((layers, T, d), np.float32)
+    n2, mixed = np.empty((layers, T, d), np.float32), np.empty((layers, T, d), np.float32)
+    r1, r2 = np.empty((layers, T), np.float32), np.empty((layers, T), np.float32)
+    qkv = np.empty((layers, T, 3 * d), np.float32)
+    share = np.zeros((layers, group, heads, S, S), np.float32)
+    act = np.empty((layers, T, hidden), np.float32)
+    last, r_last = np.empty((T, d), np.float32), np.empty(T, np.float32)
+    y = np.empty((group, d), np.float32)
+    out = np.empty((T, outputs), np.float32)
+    kt, power = np.zeros((d // heads, S), np.float32), np.empty(S, np.float32)
+    begin = np.empty(group + 1, np.int64)
+    packed = np.empty((T, inputs), np.float32)
+    ahead = np.empty((group, known), np.float32)
+    change = np.zeros((S, S), np.float32)
+    into = np.empty((inputs, d), np.float32)
+    dx, dn = np.empty((T, d), np.float32), np.empty((T, d), np.float32)
+    dqkv, dact = np.empty((T, 3 * d), np.float32), np.empty((T, hidden), np.float32)
+    dw[:] = ZERO
+    loss = 0.0
+    for row in range(0, rows, group):
+        G = min(group, rows - row)
+        _pack(nodes, context, count, row, G, begin, packed, ahead)
+        _forward(
+            w, turned, d, hidden, layers, heads, outputs, packed, ahead, begin, G, 1,
+            x, y, mid, n1, r1, qkv, share, mixed, n2, r2, act, last, r_last, out, kt, power,
+        )  # fmt: skip
+        for g in range(G):
+            a, z = begin[g] + LEAD, begin[g + 1]
+            top = -np.inf
+            for i in range(a, z):
+                for o in range(outputs):
+                    top = max(top, np.float64(out[i, o]))
+            total = 0.0
+            for i in range(a, z):
+                for o in range(outputs):
+                    total += np.exp(out[i, o] - top)
+            hit = target[row + g]
+            loss += weight * (np.log(total) + top - out[a + hit // outputs, hit % outputs])
+            for i in range(a, z):
+                for o in range(outputs):
+                    out[i, o] = weight * np.exp(out[i, o] - top) / total
+            out[a + hit // outputs, hit % outputs] -= weight
+        _backward(
+            w, d, hidden, layers, heads, outputs, packed, ahead, begin, G,
+            x, y, mid, n1, r1, qkv, share, mixed, n2, r2, act, last, r_last, out, kt, change,
+            into, dx, dn, dqkv, dact, dw,
+        )  # fmt: skip
+    return loss

@@ -9,6 +9,7 @@ function that writes down what is seen, `see`, serves training and inference ali
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,8 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from drhg.compiled import kernel
+from drhg.errors import ModelError
+from drhg.network_kernels import layout, score_rows, turned_weights
 
 Reals = npt.NDArray[np.float32]
+GROUP = 4  # decisions that pass through the compiled network together; measured
 FLAG, LOAD = 4, 5  # columns of the features after x, y, partner's x, partner's y
 
 
@@ -275,3 +279,33 @@ def free_lengths(feat, partner, size, order):
             if partner[b, a] != z or m <= 2:
                 out[b] += _apart(feat[b], a, z)
     return out
+
+
+# --- the economical network without torch --------------------------------------------------------
+
+
+class Compiled:
+    """The economical network as compiled code; needs no torch. Equal to it up to rounding."""
+
+    def __init__(self, config: ModelConfig, tensors: Mapping[str, npt.NDArray[Any]]) -> None:
+        if config.preset != "economy":
+            raise ModelError(f"the network {config.preset!r} needs torch")
+        names = layout(config)
+        if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != dict(names):
+            raise ModelError("the weights do not belong to this network")
+        self.config = config
+        parts = [np.asarray(tensors[name], np.float32).ravel() for name, _ in names]
+        self.flat = np.concatenate(parts)
+        shape = config.d, config.hidden, config.layers
+        self.turned = turned_weights(
+            self.flat, *shape, config.node_inputs, config.context_inputs, config.outputs
+        )
+
+    def logits(self, state: State) -> Reals:
+        """Scores (B, W, outputs), minus infinity beyond each row's count."""
+        config = self.config
+        nodes, context = (np.ascontiguousarray(array) for array in (state.nodes, state.context))
+        scores = np.empty((*nodes.shape[:2], config.outputs), np.float32)
+        shape = config.d, config.hidden, config.layers, config.heads, config.outputs, GROUP
+        score_rows(self.flat, self.turned, *shape, nodes, context, state.count, scores)
+        return scores

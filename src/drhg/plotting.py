@@ -1,4 +1,4 @@
-"""Pictures: a solution on the map, the cost over time. Every `plot_*` draws on a given Axes.
+"""Pictures: a solution, a step of destroy and repair, the cost over time. `plot_*` take an Axes.
 
 matplotlib is imported inside the functions, and never through pyplot, so pictures can be made
 without a screen and from any thread.
@@ -7,25 +7,31 @@ without a screen and from any thread.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from drhg.errors import DrhgError
 from drhg.io import PathLike, atomic_write
-from drhg.problem import Floats, Instance, Metric, Solution, cost
+from drhg.problem import Floats, Instance, Ints, Metric, Solution, cost
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from drhg.hypergraph import Graphs, Repaired
+    from drhg.repair import Repair
     from drhg.solver import TracePoint
 
 INK, MUTED, FAINT = "#1f2933", "#7b8794", "#cbd2d9"
-TOUR = "#2f6db5"
+TOUR, LEG = "#2f6db5", "#b9cde4"
 DEPOT = "#d64545"
+GONE, NEW, HYPER = "#d64545", "#2b9348", "#7a5cc4"  # destroyed, repaired, hyper-edges
+CANDIDATES = 64  # steps tried for a film strip, of which the best is shown
+FRAMES = 60  # pictures in an animation, at most
 # neighbours in this list contrast, because neighbouring routes get neighbouring colours
 PALETTE = (
     "#2f6db5", "#e8871e", "#3a9d5d", "#c2407f", "#7a5cc4",
@@ -42,10 +48,7 @@ def plot_solution(ax: Axes, instance: Instance, solution: Solution | None = None
     elif solution is not None:
         _draw_tour(ax, solution, points)
     _draw_nodes(ax, instance, solution, points)
-    if instance.is_cvrp:
-        x, y = points[instance.depot]
-        ax.scatter(x, y, s=90, marker="s", color=DEPOT, edgecolor="white", linewidth=1.4, zorder=5)
-    ax.autoscale_view()
+    _draw_depot(ax, instance)
 
 
 def plot_convergence(ax: Axes, traces: Mapping[str, Sequence[TracePoint]]) -> None:
@@ -59,6 +62,14 @@ def plot_convergence(ax: Axes, traces: Mapping[str, Sequence[TracePoint]]) -> No
         ax.plot(seconds, costs, drawstyle="steps-post", color=color, linewidth=1.6)
         ax.plot(seconds[-1], costs[-1], "o", color=color, markersize=4)
     _name_ends(ax, {name: trace[-1].cost for name, trace in shown.items()}, end)
+    _plain_axes(ax)
+    ax.set_xlabel("seconds", color=MUTED)
+    ax.set_ylabel("best cost", color=MUTED)
+    ax.margins(x=0.02)
+
+
+def _plain_axes(ax: Axes) -> None:
+    """Two thin axes and a faint grid."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
@@ -66,9 +77,6 @@ def plot_convergence(ax: Axes, traces: Mapping[str, Sequence[TracePoint]]) -> No
     ax.tick_params(colors=MUTED, labelsize=9)
     ax.grid(axis="y", color=FAINT, linewidth=0.5, alpha=0.6)
     ax.set_axisbelow(True)
-    ax.set_xlabel("seconds", color=MUTED)
-    ax.set_ylabel("best cost", color=MUTED)
-    ax.margins(x=0.02)
 
 
 def save_solution(
@@ -89,14 +97,385 @@ def save_solution(
     save_figure(path, figure)
 
 
-def save_figure(path: PathLike, figure: Figure) -> None:
+def save_convergence(
+    path: PathLike, traces: Mapping[str, Sequence[TracePoint]], title: str = ""
+) -> None:
+    """Write the best cost over time of one or more runs."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    ax = figure.add_subplot()
+    plot_convergence(ax, traces)
+    ax.set_title(title, loc="left", fontsize=14, fontweight="bold", color=INK, pad=10)
+    save_figure(path, figure)
+
+
+def save_figure(path: PathLike, figure: Figure, dpi: int = 160) -> None:
     """Write a figure atomically, in the format its ending names."""
     suffix = Path(path).suffix.lower().lstrip(".")
     if suffix not in ("png", "pdf", "svg"):
         raise DrhgError("a picture ends in .png, .pdf or .svg", file=str(path))
     data = io.BytesIO()
-    figure.savefig(data, format=suffix, dpi=160, facecolor="white")
+    figure.savefig(data, format=suffix, dpi=dpi, facecolor="white")
     atomic_write(path, data.getvalue())
+
+
+# --- one step of destroy and repair --------------------------------------------------------------
+
+Edge: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the search: what was there, what was cut, how it was reconnected."""
+
+    instance: Instance
+    before: Solution
+    after: Solution
+    destroyed: Ints  # nodes
+    cut: tuple[Edge, ...]  # edges of `before`
+    graphs: Graphs  # a batch of one
+    repaired: Repaired  # of it
+    pieces: tuple[Ints, ...]  # the nodes of each hyper-edge and stub, from end to end
+
+
+def take_step(
+    instance: Instance,
+    solution: Solution | None = None,
+    *,
+    seed: int = 0,
+    k: int | None = None,
+    repair: Repair | None = None,
+) -> Step:
+    """Destroy k nodes at several places, repair each, and return the step that gains most.
+
+    By default a fifth of the nodes, at most 25; local search; the paper's starts.
+    """
+    from drhg import hypergraph
+    from drhg.construct import construct
+    from drhg.repair import LocalSearchRepair
+
+    if solution is None:
+        name = "insertion" if not instance.is_cvrp or instance.xy is None else "sweep"
+        solution, unplaced = construct(instance, name, seed)
+        if len(unplaced):
+            raise DrhgError(f"{instance.name}: no start places all customers")
+    rng = np.random.default_rng(seed)
+    rules, nearness = hypergraph.rules_of(instance), hypergraph.Nearness(instance)
+    plan = hypergraph.plan_of(rules, solution)
+    k = min(max(3, instance.n // 5), 25) if k is None else k
+    ranked = nearness.around(rng.choice(nearness.nodes, size=CANDIDATES), k)
+    cuts, n_cuts = hypergraph.destroy_nearest(rules, plan, ranked, k)
+    graphs = hypergraph.reduce(rules, plan, cuts, n_cuts)
+    repaired = (repair or LocalSearchRepair())(rules, graphs, rng)
+    good, change = hypergraph.judge(rules, plan, graphs, repaired)
+    if not good.any():
+        raise DrhgError(f"{instance.name}: no repair can be restored")
+    row = int(np.argmin(change))
+    order = plan.order
+    after = hypergraph.restore(rules, plan, graphs, row, repaired)
+    one = slice(row, row + 1)
+    return Step(
+        instance=instance,
+        before=solution,
+        after=hypergraph.solution_of(rules, after),
+        destroyed=ranked[row].astype(np.int64),
+        cut=tuple(
+            (int(order[p]), int(order[p + 1 - len(order)])) for p in cuts[row][: n_cuts[row]]
+        ),
+        graphs=hypergraph.Graphs(**{name: value[one] for name, value in vars(graphs).items()}),
+        repaired=hypergraph.Repaired(repaired.order[one], repaired.via[one]),
+        pieces=_pieces(order, graphs, row),
+    )
+
+
+def _pieces(order: Any, graphs: Graphs, row: int) -> tuple[Ints, ...]:
+    """The nodes of each hyper-edge and stub, in the order of the solution."""
+    found = []
+    for i in range(int(graphs.size[row])):
+        if graphs.partner[row, i] > i or graphs.partner[row, i] < 0:
+            a, z = int(graphs.at[row, i]), int(graphs.far[row, i])
+            if graphs.partner[row, i] < 0:
+                a, z = min(a, z), max(a, z)  # a stub never runs past the end of the order
+            found.append(order[np.arange(a, z + 1 if z >= a else z + 1 + len(order)) % len(order)])
+    return tuple(found)
+
+
+def plot_destroyed(ax: Axes, step: Step) -> None:
+    """The solution with its cut edges dashed and the destroyed nodes marked."""
+    gone = {_key(edge) for edge in step.cut}
+    kept = [edge for edge in _edges(step.instance, step.before) if _key(edge) not in gone]
+    points = _map(step.instance)
+    _prepare(ax, step.instance)
+    _draw_kept(ax, step.instance, kept)
+    _draw_edges(ax, points, step.cut, GONE, 1.0, dashed=True)
+    _draw_dots(ax, points, _others(step.instance, step.destroyed), INK, 0.7)
+    _draw_dots(ax, points, step.destroyed, GONE, 2.2)
+    _draw_depot(ax, step.instance)
+
+
+def plot_hypergraph(ax: Axes, step: Step, *, repaired: bool = False) -> None:
+    """The reduced graph: isolated nodes, ends, hyper-edges; if wanted, the edges of the repair."""
+    points = _map(step.instance)
+    _prepare(ax, step.instance)
+    _draw_dots(ax, points, np.arange(step.instance.n), FAINT, 0.5)
+    for piece in step.pieces:
+        _draw_piece(ax, points, piece)
+    if repaired:
+        _draw_edges(ax, points, _repaired_edges(step), NEW, 1.3)
+    row, partner = step.graphs.node[0], step.graphs.partner[0]
+    inside = np.arange(len(row)) < step.graphs.size[0]
+    alone = inside & (partner == np.arange(len(row)))
+    _draw_dots(ax, points, row[inside & ~alone], HYPER, 2.0, marker="s")
+    _draw_dots(ax, points, row[alone], GONE, 2.2)
+    _draw_depot(ax, step.instance)
+
+
+def plot_restored(ax: Axes, step: Step) -> None:
+    """The solution after the step, its new edges highlighted and those that went dashed."""
+    old = {_key(edge) for edge in _edges(step.instance, step.before)}
+    now = _edges(step.instance, step.after)
+    kept = {_key(edge) for edge in now}
+    points = _map(step.instance)
+    _prepare(ax, step.instance)
+    lost = sorted(old - kept)
+    _draw_edges(ax, points, lost, GONE, 0.7, dashed=True)
+    _draw_kept(ax, step.instance, [edge for edge in now if _key(edge) in old])
+    fresh = [edge for edge in now if _key(edge) not in old]
+    _draw_edges(ax, points, fresh, NEW, 1.7)
+    _draw_dots(ax, points, np.arange(step.instance.n), INK, 0.7)
+    _draw_depot(ax, step.instance)
+
+
+def film_strip(
+    path: PathLike,
+    instance: Instance,
+    solution: Solution | None = None,
+    *,
+    seed: int = 0,
+    k: int | None = None,
+    repair: Repair | None = None,
+) -> Step:
+    """Write one step as five pictures in a row: solution, cuts, hyper-graph, repair, solution."""
+    step = take_step(instance, solution, seed=seed, k=k, repair=repair)
+    save_figure(path, _film(step), dpi=110)
+    return step
+
+
+def _film(step: Step) -> Figure:
+    from matplotlib.figure import Figure
+
+    instance = step.instance
+    old, new = cost(instance, step.before), cost(instance, step.after)
+    m, pieces = int(step.graphs.size[0]), len(step.pieces)
+    shown = (
+        ("a  current", f"cost {_shown(old)}"),
+        ("b  destroy", f"{len(step.destroyed)} nodes, {len(step.cut)} edges"),
+        ("c  reduce", f"{m} of {instance.n:,} nodes, {pieces} hyper-edges"),
+        ("d  repair", f"change {_shown(new - old)}"),
+        ("e  restore", f"cost {_shown(new)}"),
+    )
+    side, gap, above, below = 3.2, 0.2, 0.75, 0.55  # inches
+    wide = len(shown) * (side + gap) + gap
+    tall = side * _ratio(instance) + above + below
+    figure = Figure(figsize=(wide, tall))
+    axes = []
+    for i, (head, sub) in enumerate(shown):
+        left = gap + i * (side + gap)
+        box = (left / wide, below / tall, side / wide, (tall - above - below) / tall)
+        axes.append(figure.add_axes(box))
+        style: dict[str, Any] = {"color": INK, "fontsize": 16, "fontweight": "bold", "va": "top"}
+        figure.text(left / wide, 1 - 0.14 / tall, head, **style)
+        figure.text(left / wide, 1 - 0.44 / tall, sub, color=MUTED, fontsize=12.5, va="top")
+    plot_solution(axes[0], instance, step.before)
+    plot_destroyed(axes[1], step)
+    plot_hypergraph(axes[2], step)
+    plot_hypergraph(axes[3], step, repaired=True)
+    plot_restored(axes[4], step)
+    for ax in axes:
+        ax.set(xlim=axes[0].get_xlim(), ylim=axes[0].get_ylim())
+    _film_legend(figure, instance.is_cvrp)
+    return figure
+
+
+def _film_legend(figure: Figure, depot: bool) -> None:
+    from matplotlib.lines import Line2D
+
+    def entry(label: str, color: str, **style: Any) -> Line2D:
+        return Line2D([], [], color=color, label=label, **style)
+
+    entries = [
+        entry("destroyed or isolated node", GONE, marker="o", linestyle="", markersize=7),
+        entry("cut edge", GONE, linestyle=(0, (2.5, 2)), linewidth=1.6),
+        entry("end of a hyper-edge", HYPER, marker="s", linestyle="", markersize=6),
+        entry("hyper-edge" + (" or stub to the depot" if depot else ""), HYPER, linewidth=4,
+              alpha=0.55),
+        entry("new edge", NEW, linewidth=2.6),
+    ]  # fmt: skip
+    if depot:
+        entries.append(entry("depot", DEPOT, marker="D", linestyle="", markersize=8))
+    figure.legend(
+        handles=entries, loc="lower center", ncol=len(entries), frameon=False, fontsize=12,
+        labelcolor=INK, handlelength=2.2, columnspacing=2.4,
+    )  # fmt: skip
+
+
+def _edges(instance: Instance, solution: Solution) -> list[Edge]:
+    """The edges of a solution; those to the depot run from it."""
+    found: list[Edge] = []
+    for route in solution.routes:
+        stops = [instance.depot, *route.tolist()] if instance.is_cvrp else route.tolist()
+        found += zip(stops, stops[1:] + stops[:1], strict=True)
+    return found
+
+
+def _key(edge: Edge) -> Edge:
+    return min(edge), max(edge)
+
+
+def _repaired_edges(step: Step) -> list[Edge]:
+    """The edges that a repair adds to the intact pieces."""
+    order, via = step.repaired.order[0], step.repaired.via[0]
+    node, partner = step.graphs.node[0], step.graphs.partner[0]
+    depot, size = step.instance.depot, int(step.graphs.size[0])
+    found: list[Edge] = []
+    here = -1  # the loose end
+    i = 0
+    while i < size:
+        u = int(order[i])
+        wide = partner[u] >= 0 and partner[u] != u
+        stub = partner[u] < 0
+        if step.instance.is_cvrp and via[i]:
+            found += [(here, depot)] if here >= 0 else []
+            found += [] if stub else [(depot, int(node[u]))]
+        elif here >= 0:
+            found.append((here, int(node[u])))
+        here = -1 if stub and not via[i] else int(node[partner[u] if wide else u])
+        i += 2 if wide else 1
+    if here >= 0:
+        found.append((here, depot if step.instance.is_cvrp else int(node[order[0]])))
+    return found
+
+
+def _others(instance: Instance, nodes: Ints) -> Ints:
+    return np.setdiff1d(np.arange(instance.n), nodes)
+
+
+def _draw_kept(ax: Axes, instance: Instance, edges: Iterable[Edge]) -> None:
+    """Edges that stay; those to the depot fainter, so that the shapes are seen."""
+    points, edges = _map(instance), list(edges)
+    legs = [edge for edge in edges if instance.is_cvrp and instance.depot in edge]
+    _draw_edges(ax, points, legs, LEG, 0.6)
+    _draw_edges(ax, points, [edge for edge in edges if edge not in legs], TOUR, 1.0)
+
+
+def _draw_edges(
+    ax: Axes,
+    points: Floats,
+    edges: Iterable[Edge],
+    color: str,
+    scale: float,
+    dashed: bool = False,
+) -> None:
+    from matplotlib.collections import LineCollection
+
+    lines = [points[[a, b]] for a, b in edges]
+    style: Any = (0, (2.5, 2)) if dashed else "solid"
+    width = scale * _weight(len(points))
+    drawn = LineCollection(lines, colors=color, linewidths=width, linestyles=style)
+    ax.add_collection(drawn if dashed else _round(drawn))
+
+
+def _draw_dots(
+    ax: Axes, points: Floats, nodes: Any, color: str, scale: float, marker: str = "o"
+) -> None:
+    x, y = points[nodes].T
+    size = scale * _dot(len(points))
+    ax.scatter(x, y, s=size, color=color, linewidth=0, marker=marker, zorder=4)
+
+
+def _draw_depot(ax: Axes, instance: Instance) -> None:
+    if instance.is_cvrp:
+        x, y = _map(instance)[instance.depot]
+        ax.scatter(x, y, s=90, marker="D", color=DEPOT, edgecolor="white", linewidth=1.4, zorder=5)
+    ax.autoscale_view()
+
+
+def _draw_piece(ax: Axes, points: Floats, piece: Ints) -> None:
+    """A hyper-edge as an arc between its ends, bent to the side where its nodes lie."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path as Curve
+
+    way = points[piece]
+    start, end = way[0], way[-1]
+    chord = end - start
+    normal = np.array([-chord[1], chord[0]])
+    reach = float(np.hypot(*chord)) or 1.0
+    aside = (way - start) @ normal / reach  # how far each node lies beside the chord
+    bow = float(np.clip(np.mean(aside), -0.3 * reach, 0.3 * reach)) if len(way) > 2 else 0.0
+    middle = (start + end) / 2 + 2 * bow * normal / reach
+    curve = Curve([start, middle, end], [Curve.MOVETO, Curve.CURVE3, Curve.CURVE3])
+    ax.plot(way[:, 0], way[:, 1], color=FAINT, linewidth=0.6 * _weight(len(points)), zorder=1)
+    width = 2.4 * _weight(len(points))
+    arc = PathPatch(curve, facecolor="none", edgecolor=HYPER, linewidth=width, alpha=0.55, zorder=2)
+    arc.set_capstyle("round")
+    ax.add_patch(arc)
+
+
+# --- a run as a film -----------------------------------------------------------------------------
+
+
+def save_animation(
+    path: PathLike, instance: Instance, frames: Sequence[tuple[TracePoint, Solution]]
+) -> None:
+    """Write the improvements of a run (as `on_improve` reports them) as an animated GIF."""
+    from PIL import Image
+
+    if Path(path).suffix.lower() != ".gif":
+        raise DrhgError("an animation ends in .gif", file=str(path))
+    if not frames:
+        raise DrhgError("an animation needs at least one solution", file=str(path))
+    chosen = np.unique(np.linspace(0, len(frames) - 1, FRAMES).round().astype(int))
+    trace = [point for point, _ in frames]
+    pictures = [
+        Image.fromarray(_frame(instance, trace, int(i), frames[i][1])).convert(
+            "P", palette=Image.Palette.ADAPTIVE, colors=64
+        )
+        for i in chosen
+    ]
+    data = io.BytesIO()
+    pictures[0].save(
+        data, format="GIF", save_all=True, append_images=pictures[1:], loop=0, disposal=1,
+        duration=[120] * (len(pictures) - 1) + [2500],
+    )  # fmt: skip
+    atomic_write(path, data.getvalue())
+
+
+def _frame(instance: Instance, trace: Sequence[TracePoint], i: int, solution: Solution) -> Any:
+    """One picture of a run, (height, width, 3): the solution above, the cost so far below."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    ratio = _ratio(instance)
+    figure = Figure(figsize=(5.4, 5.4 * ratio + 1.9), dpi=100, facecolor="white")
+    tall = 5.4 * ratio / (5.4 * ratio + 1.9)
+    ax = figure.add_axes((0.02, 0.99 - tall - 0.06, 0.96, tall - 0.02))
+    plot_solution(ax, instance, solution)
+    point = trace[i]
+    figure.text(0.04, 0.985, instance.name, fontsize=12, fontweight="bold", color=INK, va="top")
+    figure.text(
+        0.96, 0.985, f"cost {_shown(point.cost)}  ·  {point.seconds:.1f} s", fontsize=11,
+        color=MUTED, va="top", ha="right",
+    )  # fmt: skip
+    below = figure.add_axes((0.13, 0.075, 0.83, max(0.1, 0.9 - tall)))
+    seconds, costs = [p.seconds for p in trace], [p.cost for p in trace]
+    below.plot(seconds, costs, drawstyle="steps-post", color=FAINT, linewidth=1.2)
+    below.plot(seconds[: i + 1], costs[: i + 1], drawstyle="steps-post", color=TOUR, linewidth=1.8)
+    below.plot(point.seconds, point.cost, "o", color=TOUR, markersize=4)
+    _plain_axes(below)
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
 def _map(instance: Instance) -> Floats:
@@ -123,6 +502,11 @@ def _prepare(ax: Axes, instance: Instance) -> None:
 def _weight(n: int) -> float:
     """Line width in points: thinner the more there is to draw."""
     return float(np.clip(1.9 * (100 / max(n, 1)) ** 0.3, 0.15, 1.9))
+
+
+def _dot(n: int) -> float:
+    """Area of a node in square points."""
+    return float(np.clip(14 * (100 / max(n, 1)) ** 0.6, 0.3, 14))
 
 
 def _draw_tour(ax: Axes, solution: Solution, points: Floats) -> None:
@@ -160,12 +544,19 @@ def _round(lines: Any) -> Any:
 
 
 def _draw_nodes(ax: Axes, instance: Instance, solution: Solution | None, points: Floats) -> None:
-    n = len(points)
-    size = float(np.clip(14 * (100 / max(n, 1)) ** 0.6, 0.3, 14))
-    if solution is not None and n > 5000:  # the line says it all
+    size = _dot(len(points))
+    if solution is not None and len(points) > 5000:  # the line says it all
         size = 0.0
     customers = np.delete(points, instance.depot, axis=0) if instance.is_cvrp else points
     ax.scatter(customers[:, 0], customers[:, 1], s=size, color=INK, linewidth=0, zorder=3)
+
+
+def _ratio(instance: Instance) -> float:
+    """Height over width of the map, within reason."""
+    width, height = np.maximum(np.ptp(_map(instance), axis=0), 1e-12)
+    if instance.metric is Metric.GEO:
+        width *= np.cos(np.radians(np.mean(_map(instance)[:, 1])))
+    return float(np.clip(height / width, 0.35, 1.4))
 
 
 def _figure(instance: Instance) -> Figure:
@@ -173,10 +564,7 @@ def _figure(instance: Instance) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    width, height = np.maximum(np.ptp(_map(instance), axis=0), 1e-12)
-    if instance.metric is Metric.GEO:
-        width *= np.cos(np.radians(np.mean(_map(instance)[:, 1])))
-    ratio = float(np.clip(height / width, 0.35, 1.4))
+    ratio = _ratio(instance)
     wide = 8.0 if ratio <= 1 else 8.0 / ratio
     air = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.15)
     return Figure(figsize=(wide, wide * ratio + 0.7), layout=air)
@@ -185,11 +573,14 @@ def _figure(instance: Instance) -> Figure:
 def _title(instance: Instance, solution: Solution | None) -> tuple[str, str]:
     parts = [f"{instance.n:,} nodes"]
     if solution is not None:
-        total = cost(instance, solution)
-        parts.insert(0, f"cost {total:,}" if isinstance(total, int) else f"cost {total:,.4f}")
+        parts.insert(0, f"cost {_shown(cost(instance, solution))}")
         if instance.is_cvrp:
             parts.insert(1, f"{len(solution.routes):,} routes")
     return instance.name, "  ·  ".join(parts)
+
+
+def _shown(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4f}"
 
 
 def _name_ends(ax: Axes, last: Mapping[str, float], x: float) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -27,7 +27,7 @@ from drhg.hypergraph import (
     judge,
     plan_of,
     reduce,
-    restore,
+    restore_in_place,
     rules_of,
     solution_of,
 )
@@ -36,16 +36,17 @@ from drhg.local_search import (
     DEPTH,
     REACH,
     descend,
-    improve_stretch,
+    improve_region,
     kick_and_settle,
     neighbour_lists,
 )
 from drhg.problem import Instance, Metric, Solution, cost
 from drhg.repair import Repair
 
-STRETCH = 10_000  # nodes of a large tour that are worked on at a time
+REGION = 10_000  # nodes of a large tour that are worked on at a time
 SPLIT = 3_000  # from so many nodes on, threads share one tour instead of each having its own
-ROUND = 0.1  # kicks per node before the boundaries of stretches are moved
+WINDOW = 10_000  # positions up to which a destroyed cluster may spread along the tour
+ROUND = 0.1  # kicks per node and visit of a region
 WHOLE = 200_000  # up to here the whole tour is settled at once
 SYNC = 20  # kicks per node after which threads with tours of their own take over the best
 HOT, COLD = 0.3, 0.01  # temperatures of the string search, in mean edge lengths
@@ -96,7 +97,7 @@ def nearest_cluster(low: int = 20, high: int = 100, depot_edges: str = "adjacent
         top = min(high, len(nearness.nodes))
         k = int(rng.integers(min(low, top), top + 1))
         ranked = nearness.around(rng.choice(nearness.nodes, size=1), k)
-        return destroy_nearest(rules, plan, ranked, k, depot_edges=depot_edges)
+        return destroy_nearest(rules, plan, ranked, k, depot_edges=depot_edges, reach=WINDOW)
 
     return destroy
 
@@ -117,7 +118,9 @@ def regions(
             good, change = judge(rules, plan, graphs, repaired)
             row = int(np.argmin(change))
             if good[row] and accept(float(change[row]), elapsed(), rng):
-                plan = restore(rules, plan, graphs, row, repaired)
+                if change[row] > 0 and plan is best:  # keep the best before leaving it
+                    plan = replace(plan, order=plan.order.copy(), pos=plan.pos.copy())
+                plan = restore_in_place(rules, plan, graphs, row, repaired)
                 current += float(change[row])
                 if current < lowest - 1e-9:
                     lowest, best = current, plan
@@ -125,7 +128,7 @@ def regions(
 
 
 def kicks(task: Task, slice: Slice) -> Iterator[Snapshot]:
-    """k-opt local search and kicks on the whole tour, or on stretches of a large one."""
+    """k-opt local search and kicks on the whole tour, or on regions of a large one."""
     n = task.instance.n
     near = neighbour_lists(task.instance, task.nearness)
     tour = task.start.tour.astype(np.int32)
@@ -137,8 +140,8 @@ def kicks(task: Task, slice: Slice) -> Iterator[Snapshot]:
         yield _tour(task, 0, tour)
     shared = task.instance.metric is not Metric.EXPLICIT and n >= SPLIT
     with ThreadPoolExecutor(task.threads) as pool:
-        if shared and (task.threads > 1 or n > STRETCH):
-            yield from _kick_stretches(task, how, tour, pos, pool)
+        if shared and (task.threads > 1 or n > REGION):
+            yield from _kick_regions(task, how, tour, pos, pool)
         else:
             yield from _kick_copies(task, how, tour, pos, pool, slice)
 
@@ -176,31 +179,40 @@ def _kick_copies(
                 gains[i] = gains[best]
 
 
-def _kick_stretches(
+def _kick_regions(
     task: Task, how: tuple[object, ...], tour: Index, pos: Index, pool: ThreadPoolExecutor
 ) -> Iterator[Snapshot]:
-    """All threads work on one tour, each on a stretch; boundaries move from round to round."""
-    n = len(tour)
-    parts = max(task.threads, -(-n // STRETCH))
+    """All threads work on one tour: each has a stretch of it, and in that one region at a time.
+
+    What happens in different stretches always fits together. Their boundaries move every round.
+    """
+    n, threads = len(tour), task.threads
     rng = np.random.default_rng([task.seed, 1])
-    settled = n <= WHOLE
+    scratch = [np.zeros(n, np.int32) for _ in range(threads)]
+    sizes = np.diff(np.linspace(0, n, threads + 1).astype(np.int64))
     for round_ in range(2**31):
-        offset = int(rng.integers(n))
-        bounds = (offset + np.linspace(0, n, parts + 1).astype(np.int64)[:-1]) % n
-        sizes = np.diff(np.linspace(0, n, parts + 1).astype(np.int64))
-        for group in range(0, parts, task.threads):
-            jobs = []
-            done = 0
-            for part in range(group, min(parts, group + task.threads)):
-                todo = int(sizes[part] * ROUND)
-                state = random_state(task.seed, 2 + round_ * parts + part)
-                where = (int(bounds[part]), int(sizes[part]), state, todo, REACH, not settled)
-                jobs.append(pool.submit(improve_stretch, *how, tour, pos, *where))
+        starts = np.mod(int(rng.integers(n)) + np.cumsum(sizes) - sizes, n)
+        for turn in range(max(1, n // (REGION * threads * 4))):
+            jobs, done = [], 0
+            for i in range(threads):
+                members = _region(task, tour, int(starts[i]), int(sizes[i]), rng)
+                todo = int(len(members) * ROUND)
+                state = random_state(task.seed, 2 + (round_ * n + turn) * threads + i)
+                where = (int(starts[i]), int(sizes[i]), members, scratch[i], state, todo, REACH)
+                jobs.append(pool.submit(improve_region, *how, tour, pos, *where))
                 done += todo
-            for job in jobs:
-                job.result()
-            yield _tour(task, done, tour)
-        settled = True
+            if sum(job.result() for job in jobs) > 0:
+                yield _tour(task, done, tour)
+
+
+def _region(task: Task, tour: Index, start: int, size: int, rng: np.random.Generator) -> Index:
+    """All nodes of a stretch if they are few, else those around one of them."""
+    n = len(tour)
+    if size <= REGION:
+        return np.take(tour, start + np.arange(size), mode="wrap")
+    centre = tour[(start + int(rng.integers(size))) % n]
+    around: Index = task.nearness.around([centre], REGION)[0]
+    return around
 
 
 def strings(

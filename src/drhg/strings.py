@@ -35,7 +35,8 @@ class Routes(NamedTuple):
     load: Ints  # (R,)
     length: Floats  # (R,): depot to depot, service included; kept only if there is a limit
     stops: Index  # (R,): customers
-    missing: Ints  # (n,): how often a customer was left out by a step, for scarce fleets
+    missing: Ints  # (n,): how often a customer was left out by a step, for scarce fleets; at the
+    # depot: the route from which on to look for an empty one, so that slices compose
 
     def take_over(self, other: Routes) -> None:
         """Become the same plan as another one of the same instance."""
@@ -390,6 +391,8 @@ def string_slice(
     leaves out have been left out less often than those left out before.
     """
     n_customers = len(customers)
+    if n_customers == 0:
+        return cost, best_cost, temperature
     slots = len(first)
     room = n_customers + 8
     out = np.empty(room, np.int64)
@@ -405,7 +408,7 @@ def string_slice(
     used = 0
     for r in range(slots):
         used += 1 if stops[r] > 0 else 0
-    empty = 0
+    empty = missing[depot]
     for step in range(1, steps + 1):
         mean_size = (n_customers - n_absent) / max(1, used)
         seed = customers[random_below(state, n_customers)]
@@ -458,6 +461,10 @@ def string_slice(
             keep = True
         else:
             keep = n_absent > 0 and after <= before
+        for i in range(n_removed if keep else 0):  # without triangles a shorter string is longer
+            r = log[i, 1]
+            if stops[r] > 0 and length[r] > max_length * (1.0 + 1e-10):
+                keep = False
         if n_left > 0:
             w = 0
             for i in range(n_out):
@@ -469,6 +476,7 @@ def string_slice(
         if keep:
             cost += delta
             n_absent = n_left
+            absent[:n_absent].sort()  # as a new slice would list them
             if n_absent == 0 and cost < best_cost - 1e-9:
                 best_cost = cost
                 best_next[:] = next
@@ -487,4 +495,5 @@ def string_slice(
                     log[i, 0], log[i, 1], log[i, 2],
                 )  # fmt: skip
         temperature *= cooling
+    missing[depot] = empty
     return cost, best_cost, temperature

@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from drhg.compiled import kernel, random_below, random_float, random_state
 from drhg.errors import ModelError
-from drhg.hypergraph import _cut_rows, _reduce_rows
 from drhg.neural import Reals, State, orient, see
 from drhg.problem import Floats, Ints
 from drhg.weights import ModelConfig
@@ -62,48 +61,114 @@ def read_tours(files: Iterable[Path]) -> Tours:
 
 
 @kernel
+def _cut_edge(cut, log, count, p):
+    """Cut the edge after position p of a cycle; (edges cut so far, nodes that appear)."""
+    n = len(cut)
+    if cut[p]:
+        return count, 0
+    new = (0 if cut[p - 1 if p > 0 else n - 1] else 1) + (0 if cut[p + 1 if p + 1 < n else 0] else 1)
+    cut[p] = True
+    log[count] = p
+    return count + 1, new
+
+
+@kernel
+def cut_to_size(pos, ranked, m, cut, log):
+    """Algorithm 1 on a tour: cut around the nearest nodes until m remain; how many edges that took.
+
+    The lean twin of `hypergraph.destroy_to_size` for tours without fixed edges; -1 if there is no
+    such cut.
+    """
+    n = len(cut)
+    cut[:] = False
+    count = size = 0
+    for i in range(len(ranked)):
+        if size >= m:
+            break
+        p = pos[ranked[i]]
+        before = count
+        count, new = _cut_edge(cut, log, count, p)
+        count, more = _cut_edge(cut, log, count, p - 1 if p > 0 else n - 1)
+        if size + new + more > m:  # one too many: take it back and top up instead
+            for j in range(before, count):
+                cut[log[j]] = False
+            count = before
+            break
+        size += new + more
+    i = 0
+    while i < count and size < m:
+        for side in range(2):  # the outermost edge of a hyper-edge adds exactly one node
+            p = log[i]
+            p = (p + 1 if p + 1 < n else 0) if side == 0 else (p - 1 if p > 0 else n - 1)
+            if size < m and not cut[p]:
+                before = count
+                count, new = _cut_edge(cut, log, count, p)
+                if new == 1:
+                    size += 1
+                else:
+                    cut[p] = False
+                    count = before
+        i += 1
+    log[:count].sort()
+    return count if size == m else -1
+
+
+@kernel
+def items_between(order, log, count, node, mate):
+    """The reduced nodes in tour order and the place of each one's partner; how many."""
+    n = len(order)
+    m = 0
+    for i in range(count):
+        a = log[i] + 1 if log[i] + 1 < n else 0
+        z = log[i + 1 if i + 1 < count else 0]
+        node[m], mate[m] = order[a], m
+        if a != z:
+            mate[m] = m + 1
+            node[m + 1], mate[m + 1] = order[z], m
+            m += 1
+        m += 1
+    return m
+
+
+@kernel
 def cut_graph(points, order, m, state, feat, partner):
     """Cut a reduced graph of m nodes around a random centre; features and partners in tour order.
 
     The tour is entered at a random item, in a random direction. Returns m, or 0 if no cut has that
-    size. Equal to `destroy_to_size`, `reduce` and `features`, whose kernels it shares.
+    size. What comes out is what `destroy_to_size`, `reduce` and `features` make of it.
     """
     n = len(order)
     if random_below(state, 2) == 1:
         order = order[::-1].copy()
     centre = random_below(state, n)
-    distance = np.empty(n, np.float64)
+    away = np.empty(n, np.float64)
     pos = np.empty(n, np.int32)
     for p in range(n):
         pos[order[p]] = p
         dx, dy = points[p, 0] - points[centre, 0], points[p, 1] - points[centre, 1]
-        distance[p] = dx * dx + dy * dy
-    distance[centre] = -1.0
-    ranked = np.argsort(distance)[: min(n, m)].astype(np.int32).reshape(1, -1)
-    none = np.zeros(0, np.int32)
-    fixed = np.full((n, 2), -1, np.int32)
-    zero, size = np.zeros(1, np.int32), np.full(1, m, np.int32)
-    cuts, n_cuts = _cut_rows(order, pos, none, none, none, fixed, -1, 0, ranked, zero, size)
-    found, node, mate, _, _, _, _, _, _, _ = _reduce_rows(
-        0, points, np.zeros((0, 0)), order, none, none, none, np.zeros(0, np.int64), np.zeros(0),
-        -1, np.zeros(0, np.int64), 0.0, cuts, n_cuts,
-    )  # fmt: skip
-    if found[0] != m:
+        away[p] = dx * dx + dy * dy
+    away[centre] = -1.0
+    ranked = np.argsort(away)[: min(n, m)]
+    cut, log = np.empty(n, np.bool_), np.empty(n, np.int32)
+    count = cut_to_size(pos, ranked, m, cut, log)
+    if count < 0:
         return 0
+    node, mate = np.empty(m, np.int32), np.empty(m, np.int32)
+    items_between(order, log, count, node, mate)
     start = random_below(state, m)
-    if mate[0, start] != start and mate[0, start] < start:
+    if mate[start] != start and mate[start] < start:
         start -= 1  # at an item, not inside a hyper-edge
     low_x, low_y, high_x, high_y = np.inf, np.inf, -np.inf, -np.inf
     for i in range(m):
-        x, y = points[node[0, i], 0], points[node[0, i], 1]
+        x, y = points[node[i], 0], points[node[i], 1]
         low_x, high_x = min(low_x, x), max(high_x, x)
         low_y, high_y = min(low_y, y), max(high_y, y)
     side = max(high_x - low_x, high_y - low_y, 1e-300)
     swap = high_y - low_y > high_x - low_x
     for i in range(m):
         j = i + start if i + start < m else i + start - m
-        u, v = node[0, j], node[0, mate[0, j]]
-        partner[i] = mate[0, j] - start if mate[0, j] >= start else mate[0, j] - start + m
+        u, v = node[j], node[mate[j]]
+        partner[i] = mate[j] - start if mate[j] >= start else mate[j] - start + m
         a = ((points[u, 0] - low_x) / side, (points[u, 1] - low_y) / side)
         b = ((points[v, 0] - low_x) / side, (points[v, 1] - low_y) / side)
         feat[i, 0], feat[i, 1] = (a[1], a[0]) if swap else (a[0], a[1])

@@ -13,7 +13,7 @@ import hashlib
 import json
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,7 +28,8 @@ from torch import Tensor
 from drhg import weights
 from drhg.errors import ModelError
 from drhg.model import ModelConfig, Network, build, fill, save_model, tensors_of
-from drhg.neural import State, decode, free_lengths
+from drhg.network_kernels import layout, learn_rows
+from drhg.neural import GROUP, Compiled, Scorer, State, decode, free_lengths
 from drhg.problem import Ints
 from drhg.training.data import HELD_OUT, Recipe, Tours, draw, held_out_graphs, read_tours
 
@@ -44,7 +45,7 @@ class Config:
     labels: str = "tsp100-*.npz"  # which shards of the data folder
     seed: int = 1
     batch: int = 768  # decisions per step
-    chunk: int = 96  # decisions that go through the network at once
+    chunk: int = 64  # decisions that go through the network at once
     optimiser: str = "adamw"  # adamw | adam | muon (which leaves all but hidden matrices to adamw)
     rate: float = 2e-3
     rate_muon: float = 1e-2
@@ -121,13 +122,40 @@ def chunks(state: State, target: Ints, size: int) -> Iterator[tuple[State, Ints]
         )
 
 
-def gradients(
-    network: Network, state: State, target: Ints, share: float
-) -> tuple[float, tuple[Tensor, ...]]:
-    """Cross-entropy of one chunk (its sum times `share`), and its gradients."""
+def flatten(network: Network) -> Tensor:
+    """Move all parameters into one vector, of which they become views; returns the vector."""
+    named = dict(network.named_parameters())
+    if network.config.preset == "economy":
+        named = {name: named[name] for name, _ in layout(network.config)}
+    flat = torch.cat([p.detach().reshape(-1) for p in named.values()])
+    for p, part in zip(named.values(), split(flat, named.values()), strict=True):
+        p.data = part
+    return flat
+
+
+def split(flat: Tensor, like: Iterable[Tensor]) -> Iterator[Tensor]:
+    """Views of a vector in the shapes of some tensors."""
+    at = 0
+    for tensor in like:
+        yield flat[at : at + tensor.numel()].view(tensor.shape)
+        at += tensor.numel()
+
+
+def gradient(
+    network: Network, flat: Tensor, state: State, target: Ints, share: float
+) -> tuple[float, Tensor]:
+    """Cross-entropy of one chunk (its sum times `share`), and its gradient as one vector."""
+    config = network.config
+    if config.preset == "economy":  # compiled by hand: see `network_kernels`
+        out = torch.empty_like(flat)
+        nodes, context = np.ascontiguousarray(state.nodes), state.context
+        shape = config.d, config.hidden, config.layers, config.heads, config.outputs, GROUP
+        weight = flat.numpy(), *shape, nodes, context, state.count, target, share, out.numpy()
+        return float(learn_rows(*weight)), out
     scores = network(*tensors_of(state)).flatten(1)  # (B, W * outputs)
     loss = F.cross_entropy(scores, torch.from_numpy(target), reduction="sum") * share
-    return float(loss.detach()), torch.autograd.grad(loss, list(network.parameters()))
+    parts = torch.autograd.grad(loss, list(network.parameters()))
+    return float(loss.detach()), torch.cat([part.reshape(-1) for part in parts])
 
 
 class Trainer:
@@ -139,6 +167,9 @@ class Trainer:
         self.network = build(config.network)
         self.average = build(config.network)
         self.average.load_state_dict(self.network.state_dict())
+        self.flat = flatten(self.network)
+        self.flat_average = flatten(self.average)
+        self.total = torch.zeros_like(self.flat)
         self.optimisers = optimisers(self.network, config)
         self.held = tours.part(0, min(HELD_OUT, len(tours) // 2))
         self.tours = tours.part(len(self.held), len(tours))
@@ -161,19 +192,17 @@ class Trainer:
         state, target = self._next[1].result()
         parts = list(chunks(state, target, config.chunk))
         futures = [
-            self.pool.submit(gradients, self.network, *part, 1 / config.batch) for part in parts
+            self.pool.submit(gradient, self.network, self.flat, *part, 1 / config.batch)
+            for part in reversed(parts)  # the widest first, so that workers end together
         ]
         self._next = (self.step + 1, self._batch(self.step + 1))
         loss = 0.0
-        for i, future in enumerate(futures):
-            part_loss, grads = future.result()
+        self.total.zero_()
+        for future in futures:
+            part_loss, part_gradient = future.result()
             loss += part_loss
-            if i == 0:
-                total = list(grads)
-            else:
-                torch._foreach_add_(total, grads)
-        for p, gradient in zip(self.network.parameters(), total, strict=True):
-            p.grad = gradient
+            self.total += part_gradient
+        self._hand_out()
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
         share = rate_at(config, self.step, self.decisions, self.decay_from)
         for optimiser in self.optimisers:
@@ -183,21 +212,30 @@ class Trainer:
         self.step += 1
         self.decisions += len(target)
         keep = min(config.average, (self.step + 1) / (self.step + 10))
-        with torch.no_grad():
-            torch._foreach_lerp_(
-                list(self.average.parameters()), list(self.network.parameters()), 1 - keep
-            )
+        self.flat_average.lerp_(self.flat, 1 - keep)
         return loss
+
+    def _hand_out(self) -> None:
+        """Give every parameter its part of the gradient."""
+        named = dict(self.network.named_parameters())
+        if self.config.network.preset == "economy":
+            named = {name: named[name] for name, _ in layout(self.config.network)}
+        for p, part in zip(named.values(), split(self.total, named.values()), strict=True):
+            p.grad = part
 
     def validate(self) -> dict[str, float]:
         """Greedy gap in percent on held-out reduced graphs, free edges only, averaged weights."""
         out = {}
+        model: Scorer = self.average
+        if self.config.network.preset == "economy":
+            tensors = {name: t.numpy() for name, t in self.average.state_dict().items()}
+            model = Compiled(self.config.network, tensors)
         largest = int(np.diff(self.held.offset).max())
         for m in (m for m in HELD_OUT_SIZES if m < largest):
             feat, partner = held_out_graphs(self.held, m)
             size = np.full(len(feat), m, np.int32)
             best = np.tile(np.arange(m, dtype=np.int32), (len(feat), 1))
-            order = decode(self.average, feat, partner, size, np.zeros(len(feat), np.int32))
+            order = decode(model, feat, partner, size, np.zeros(len(feat), np.int32))
             ratio = free_lengths(feat, partner, size, order)
             ratio /= free_lengths(feat, partner, size, best)
             out[f"gap_{m}"] = round(100 * (float(ratio.mean()) - 1), 3)

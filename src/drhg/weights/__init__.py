@@ -108,7 +108,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "from_first": 1,
         "from_current": 15,
     },
-    "economy": {"d": 64, "layers": 6, "heads": 8, "hidden": 256, "window": 24},
+    "economy": {"d": 64, "layers": 6, "heads": 4, "hidden": 256, "window": 24},
 }
 
 
