@@ -126,7 +126,7 @@ class Prepared:
 @pytest.fixture
 def prepared(monkeypatch: pytest.MonkeyPatch) -> Prepared:
     stand_in, module = Prepared(), ModuleType("drhg.solver")
-    module.solve, module.REPAIRS = stand_in.solve, ("auto", "local", "insertion")  # type: ignore[attr-defined]
+    vars(module).update(solve=stand_in.solve, REPAIRS=REPAIRS, TracePoint=Point)
     monkeypatch.setitem(sys.modules, "drhg.solver", module)
     monkeypatch.setattr(drhg, "solver", module, raising=False)
     return stand_in

@@ -109,6 +109,19 @@ def test_kicking_gains_what_it_says(search: Search, seed: int, reach: int, settl
     assert search.cost <= before + (0 if search.instance.integral else 1e-9 * before)
 
 
+def test_no_single_kick_makes_a_tour_worse() -> None:
+    """Not even by the little that others would make up for."""
+    rng = np.random.default_rng(6)
+    for n in (8, 30):
+        search = Search(tsp(rng.random((n, 2))), rng.permutation(n).tolist())
+        state = random_state(n)
+        search.descend()
+        for _ in range(400):
+            before = search.cost
+            search.kick(state, 1)
+            assert search.cost <= before + 1e-11
+
+
 @settings(max_examples=100)
 @given(searches(), st.integers(0, 2**32), st.integers(0, 100))
 def test_slices_compose(search: Search, seed: int, first: int) -> None:

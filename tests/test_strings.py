@@ -158,6 +158,23 @@ def test_slices_compose(case: Case, seed: int, first: int, gaps: bool, cooling: 
     assert one.best_first.tolist() == two.best_first.tolist()
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_slices_compose_while_customers_are_left_out(seed: int) -> None:
+    """Ten customers of 6 into six vehicles of 10: four always stay behind."""
+    rng = np.random.default_rng(seed)
+    instance = cvrp(rng.random((11, 2)), [0] + [6] * 10, 10, vehicles=6)
+    one, two = Search(instance, []), Search(instance, [])
+    state, other = random_state(seed), random_state(seed)
+    one.run(60, state)
+    for _ in range(6):
+        two.run(10, other)
+    one.sound()
+    assert (one.plan.route < 0).sum() == 5  # and the depot
+    assert one.cost == two.cost
+    assert [a.tolist() for a in one.plan] == [b.tolist() for b in two.plan]
+    assert one.best_cost == np.inf
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_customers_left_out_are_driven_in(seed: int) -> None:
     """Easy packings: unit demands, nearly full routes, no spare vehicle, everyone left out."""
@@ -181,11 +198,24 @@ def test_a_packing_with_large_and_small_customers_is_found(seed: int) -> None:
     demand = [0, 7, 3, 6, 4, 5, 5]
     rng = np.random.default_rng(seed)
     instance = cvrp(rng.random((7, 2)), demand, 10, vehicles=3)
-    search = Search(instance, [[5, 4], [6, 2], [1]])  # 6 is left out and fits nowhere
+    search = Search(instance, [[5, 4], [6, 2], [1]])  # 3 is left out and fits nowhere
     search.run(3000, random_state(seed))
     search.sound()
     assert check(instance, search.best) == []
     assert search.best_cost < np.inf
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_perfect_packing_of_triples_is_found(seed: int) -> None:
+    """Not in one step: customers left out must take turns."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(26, 40, 6), rng.integers(26, 34, 6)
+    demand = np.concatenate(([0], a, b, 100 - a - b))
+    instance = cvrp(rng.random((19, 2)), demand, 100, vehicles=6)
+    search = Search(instance, [])
+    search.run(10_000, random_state(seed))
+    search.sound()
+    assert check(instance, search.best) == []
 
 
 @pytest.mark.parametrize("seed", range(6))

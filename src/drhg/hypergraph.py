@@ -842,7 +842,8 @@ def features(rules: Rules, graphs: Graphs) -> npt.NDArray[np.float32]:
     there = here[rows, other]
     if rules.depot >= 0:
         there = np.where((graphs.partner < 0)[..., None], rules.space.points[rules.depot], there)
-    some = inside[..., None] | ~inside.any(axis=1)[:, None, None]  # an empty graph has no corners
+    empty = np.reshape(graphs.size == 0, (-1, 1, 1))  # has no corners: leave its zeros alone
+    some = inside[..., None] | empty
     low = np.where(some, here, np.inf).min(axis=1, keepdims=True)
     high = np.where(some, here, -np.inf).max(axis=1, keepdims=True)
     side = high - low
@@ -852,8 +853,9 @@ def features(rules: Rules, graphs: Graphs) -> npt.NDArray[np.float32]:
     here, there = (here - low) / scale, (there - low) / scale
     here = np.where(swap[..., None], here[..., ::-1], here)
     there = np.where(swap[..., None], there[..., ::-1], there)
-    end = np.not_equal(graphs.partner, np.arange(graphs.node.shape[1]))[..., None]
-    parts = [here, there, end.astype(np.float64)]
+    own = np.arange(graphs.node.shape[1], dtype=np.int32)
+    end = np.where(graphs.partner == own, 0.0, 1.0)[..., None]
+    parts = [here, there, end]
     if rules.depot >= 0:
         parts.append((graphs.load / rules.capacity)[..., None])
     return (np.concatenate(parts, axis=-1) * inside[..., None]).astype(np.float32)

@@ -12,13 +12,14 @@ decision.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, cast
 
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from drhg.compiled import CACHE_FOLDER
@@ -27,10 +28,9 @@ LANES = 16  # floats in a vector; narrower machines split it
 LEAD = 2  # tokens of context before the nodes of a decision
 EPS = np.float32(1.1920929e-07)  # what torch's RMSNorm adds to the mean square of float32
 LOG2E = np.float32(1.4426950408889634)
-# 2^f for f in [-1/2, 1/2]: Taylor's terms, exact to float32
-C1, C2, C3 = np.float32(0.69314718056), np.float32(0.24022650696), np.float32(0.05550410866)
-C4, C5, C6 = np.float32(0.009618129107), np.float32(0.001333355814), np.float32(0.0001540353039)
-ZERO, HALF, ONE, TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
+SERIES = np.array([math.log(2) ** i / math.factorial(i) for i in range(8)], np.float32)
+LOW = np.float32(-1e30)
+ZERO, ONE = np.float32(0.0), np.float32(1.0)
 
 
 def fast_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -190,24 +190,88 @@ def multiply(a, a_at, a_row, a_col, b, b_at, b_row, c, c_at, c_row, m, n, k, add
 
 
 @fast_kernel
-def softmax_row(s, t, bits, power):
-    """Softmax of s[:t] in place; `bits` and `power` are one buffer seen as int32 and as float32."""
-    top = s[0]
-    for j in range(1, t):
-        top = max(top, s[j])
-    for j in range(t):
-        z = max((s[j] - top) * LOG2E, np.float32(-126.0))
-        whole = np.floor(z + HALF)
-        f = z - whole
-        s[j] = ONE + f * (C1 + f * (C2 + f * (C3 + f * (C4 + f * (C5 + f * C6)))))
-        bits[j] = (np.int32(whole) + np.int32(127)) << np.int32(23)
-    total = ZERO
-    for j in range(t):
-        s[j] *= power[j]
-        total += s[j]
-    total = ONE / total
-    for j in range(t):
-        s[j] *= total
+def _up(t):
+    """The next multiple of a vector's length."""
+    return (t + LANES - 1) // LANES * LANES
+
+
+@intrinsic
+def _exponentials(typing, s, at, vectors):  # type: ignore[no-untyped-def]
+    """Replace 16 `vectors` numbers by exp(number - largest); returns their sum.
+
+    2^z = 2^n 2^f with n the nearest whole number and f in [-1/2, 1/2], where a few terms of the
+    series are exact to float32.
+    """
+    signature = types.float32(s, types.intp, types.intp)
+
+    def generate(context, builder, sig, args):  # type: ignore[no-untyped-def]
+        array, at, vectors = args
+        base = context.make_array(sig.args[0])(context, builder, array).data
+        real, small, whole = ir.FloatType(), ir.IntType(32), at.type
+        vector, bits = ir.VectorType(real, LANES), ir.VectorType(small, LANES)
+
+        def every(value, kind=vector):  # type: ignore[no-untyped-def]
+            return ir.Constant(kind, [ir.Constant(kind.element, value)] * LANES)
+
+        def larger(a, b):  # type: ignore[no-untyped-def]
+            return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+        def place(i):  # type: ignore[no-untyped-def]
+            there = builder.add(at, builder.mul(i, ir.Constant(whole, LANES)))
+            return builder.bitcast(builder.gep(base, [there]), vector.as_pointer())
+
+        def load(pointer):  # type: ignore[no-untyped-def]
+            value = builder.load(pointer)
+            value.align = 4
+            return value
+
+        def fold(value, join):  # type: ignore[no-untyped-def]
+            """All lanes joined, in every lane."""
+            step = LANES // 2
+            while step:
+                order = [ir.Constant(small, i ^ step) for i in range(LANES)]
+                value = join(value, builder.shuffle_vector(value, value, ir.Constant(bits, order)))
+                step //= 2
+            return value
+
+        kept = cgutils.alloca_once_value(builder, every(float(LOW)))
+        with cgutils.for_range(builder, vectors) as loop:
+            builder.store(larger(load(place(loop.index)), builder.load(kept)), kept)
+        top = fold(builder.load(kept), larger)
+        builder.store(every(0.0), kept)
+        fuse = ("contract",)
+        with cgutils.for_range(builder, vectors) as loop:
+            there = place(loop.index)
+            z = builder.fmul(builder.fsub(load(there), top), every(float(LOG2E)))
+            z = larger(z, every(-126.0))
+            n = builder.fptosi(builder.fsub(z, every(0.5)), bits)  # to the nearest, as z <= 0
+            f = builder.fsub(z, builder.sitofp(n, vector))
+            exponent = builder.shl(builder.add(n, every(127, bits)), every(23, bits))
+            power = builder.bitcast(exponent, vector)
+            value = every(float(SERIES[-1]))
+            for term in reversed(SERIES[:-1]):
+                product = builder.fmul(value, f, flags=fuse)
+                value = builder.fadd(product, every(float(term)), flags=fuse)
+            value = builder.fmul(value, power)
+            builder.store(value, there).align = 4
+            builder.store(builder.fadd(builder.load(kept), value), kept)
+        return builder.extract_element(fold(builder.load(kept), builder.fadd), small(0))
+
+    return signature, generate
+
+
+@fast_kernel
+def softmax_rows(s, t):
+    """Softmax of the first t numbers of t rows, in place; zeros up to the next whole vector."""
+    wide = _up(t)
+    for i in range(t):
+        for j in range(t, wide):
+            s[i, j] = LOW
+        share = ONE / _exponentials(s, i * s.shape[1], wide // LANES)
+        for j in range(wide):
+            s[i, j] *= share
+        for j in range(t, wide):
+            s[i, j] = ZERO
 
 
 @fast_kernel
@@ -241,13 +305,12 @@ def _normalise_back(x, gain, inverse, grad, T, into, into_gain):
 
 
 @fast_kernel
-def _attend(qkv, begin, G, heads, share, out, turned, power):
+def _attend(qkv, begin, G, heads, share, out, turned):
     """Attention inside each decision; `share` (G, heads, S, S) keeps the softmax."""
     d = out.shape[1]
     hd = d // heads
     S = share.shape[3]
     scale = ONE / np.sqrt(np.float32(hd))
-    bits = power.view(np.int32)
     for g in range(G):
         s, t = begin[g], begin[g + 1] - begin[g]
         for h in range(heads):
@@ -258,17 +321,11 @@ def _attend(qkv, begin, G, heads, share, out, turned, power):
             multiply(
                 qkv, s * 3 * d + h * hd, 3 * d, 1, turned, 0, S, p, 0, S, t, _up(t), hd, False
             )
-            for i in range(t):
-                softmax_row(p[i], t, bits, power)
+            softmax_rows(p, t)
             multiply(
                 p, 0, S, 1, qkv, s * 3 * d + 2 * d + h * hd, 3 * d, out, s * d + h * hd, d,
                 t, hd, t, False,
             )  # fmt: skip
-
-
-@fast_kernel
-def _up(t):
-    return (t + LANES - 1) // LANES * LANES
 
 
 @fast_kernel
@@ -385,7 +442,7 @@ def turned_weights(w, d, hidden, layers, inputs, known, outputs):
 @fast_kernel
 def _forward(
     w, turned, d, hidden, layers, heads, outputs, nodes, context, begin, G, keep,
-    x, y, mid, n1, r1, qkv, share, mixed, n2, r2, act, last, r_last, scores, kt, power,
+    x, y, mid, n1, r1, qkv, share, mixed, n2, r2, act, last, r_last, scores, kt,
 ):  # fmt: skip
     """Scores (T, outputs) of G decisions; with `keep` = 1 all that the way back needs is kept.
 
@@ -413,7 +470,7 @@ def _forward(
         _normalise(x[l], w[at : at + d], n1[l], r1[l], T)
         multiply(n1[l], 0, d, 1, turned, to, 3 * d, qkv[l], 0, 3 * d, T, 3 * d, d, False)
         to += 3 * d * d
-        _attend(qkv[l], begin, G, heads, share[l], mixed[l], kt, power)
+        _attend(qkv[l], begin, G, heads, share[l], mixed[l], kt)
         mid[l, :T] = x[l, :T]
         multiply(mixed[l], 0, d, 1, turned, to, d, mid[l], 0, d, T, d, d, True)
         to += d * d
@@ -565,7 +622,7 @@ def score_rows(
     last, r_last = np.empty((T, d), np.float32), np.empty(T, np.float32)
     y = np.empty((group, d), np.float32)
     out = np.empty((T, outputs), np.float32)
-    kt, power = np.zeros((d // heads, S), np.float32), np.empty(S, np.float32)
+    kt = np.zeros((d // heads, S), np.float32)
     begin = np.empty(group + 1, np.int64)
     packed = np.empty((T, inputs), np.float32)
     ahead = np.empty((group, context.shape[1]), np.float32)
@@ -574,7 +631,7 @@ def score_rows(
         _pack(nodes, context, count, row, G, begin, packed, ahead)
         _forward(
             w, turned, d, hidden, layers, heads, outputs, packed, ahead, begin, G, 0,
-            x, y, mid, n1, r1, qkv, share, mixed, n2, r2, act, last, r_last, out, kt, power,
+            x, y, mid, n1, r1, qkv, share, mixed, n2, r2, act, last, r_last, out, kt,
         )  # fmt: skip
         for g in range(G):
             for i in range(width):
@@ -605,7 +662,7 @@ def learn_rows(
     last, r_last = np.empty((T, d), np.float32), np.empty(T, np.float32)
     y = np.empty((group, d), np.float32)
     out = np.empty((T, outputs), np.float32)
-    kt, power = np.zeros((d // heads, S), np.float32), np.empty(S, np.float32)
+    kt = np.zeros((d // heads, S), np.float32)
     begin = np.empty(group + 1, np.int64)
     packed = np.empty((T, inputs), np.float32)
     ahead = np.empty((group, known), np.float32)
@@ -620,7 +677,7 @@ def learn_rows(
         _pack(nodes, context, count, row, G, begin, packed, ahead)
         _forward(
             w, turned, d, hidden, layers, heads, outputs, packed, ahead, begin, G, 1,
-            x, y, mid, n1, r1, qkv, share, mixed, n2, r2, act, last, r_last, out, kt, power,
+            x, y, mid, n1, r1, qkv, share, mixed, n2, r2, act, last, r_last, out, kt,
         )  # fmt: skip
         for g in range(G):
             a, z = begin[g] + LEAD, begin[g + 1]

@@ -161,22 +161,21 @@ def _kick_copies(
 ) -> Iterator[Snapshot]:
     """Every thread kicks a tour of its own; now and then all go on from the best."""
     copies = [(tour.copy(), pos.copy(), random_state(task.seed, i)) for i in range(task.threads)]
-    gains = [0.0] * task.threads
     until_sync = SYNC * task.instance.n
-    best = 0
     while True:
         each = max(1, min(-(-slice() // task.threads), until_sync))
         work = [pool.submit(kick_and_settle, *how, *copy, each, REACH) for copy in copies]
-        for i, job in enumerate(work):
-            gains[i] += job.result()
-        best = int(np.argmax(gains))
-        yield _tour(task, each * task.threads, copies[best][0])
+        for job in work:
+            job.result()
+        # by exact costs, not by sums of gains, whose last digits depend on the slices
+        tours = [_tour(task, each * task.threads, copy[0]) for copy in copies]
+        best = min(range(task.threads), key=lambda i: tours[i].cost)
+        yield tours[best]
         until_sync -= each
         if until_sync == 0:
             until_sync = SYNC * task.instance.n
             for i in range(task.threads):
                 copies[i][0][:], copies[i][1][:] = copies[best][0], copies[best][1]
-                gains[i] = gains[best]
 
 
 def _kick_regions(

@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,7 +70,8 @@ class _Board:
         self.iterations = self.improved_at = 0
         self.status: str | None = None
         self.error: BaseException | None = None
-        self.stop = False
+        self.stop = False  # set under the lock: nothing is offered or reported after it
+        self.lock = threading.Lock()
         self.finished = threading.Event()
 
     def progress(self) -> Progress:
@@ -78,18 +79,29 @@ class _Board:
         return Progress(seconds, self.iterations, self.iterations - self.improved_at, self.cost)
 
     def offer(self, found: float, solution: Callable[[], Solution]) -> None:
-        """Take a solution as the best if it is better (or the first at all)."""
-        if self.stop or not (found < self.cost - 1e-9 or self.best is None):
+        """Take a solution as the best if it is better (or the first at all).
+
+        Of equally good ones the last is kept: which one was found first depends on how often
+        Python looks, where the search ends does not.
+        """
+        slack = 1e-9 * max(1.0, abs(self.cost)) if self.cost < np.inf else 0.0
+        if self.best is not None and not found <= self.cost + slack:
             return
         best = solution()
-        self.best, self.cost, self.improved_at = best, found, self.iterations
-        if found < np.inf:
-            exact = cost(self.instance, best)
-            self.cost = float(exact)
-            now = time.perf_counter() - self.began
-            self.trace.append(TracePoint(now, self.iterations, exact))
-            if self.on_improve is not None:
-                self.on_improve(self.trace[-1], best)
+        better = self.best is None or found < self.cost - slack
+        exact = cost(self.instance, best) if better and found < np.inf else None
+        with self.lock:
+            if self.stop:
+                return
+            self.best = best
+            if better:
+                self.cost, self.improved_at = found, self.iterations
+            if exact is not None:
+                self.cost = float(exact)
+                now = time.perf_counter() - self.began
+                self.trace.append(TracePoint(now, self.iterations, exact))
+                if self.on_improve is not None:
+                    self.on_improve(self.trace[-1], best)
 
 
 def solve(
@@ -170,7 +182,8 @@ def _watch(board: _Board, should_stop: Callable[[], bool] | None) -> None:
                     break
     except KeyboardInterrupt:
         board.status = "interrupted"
-    board.stop = True
+    with board.lock:
+        board.stop = True
 
 
 def _result(board: _Board, seed: int, repair: str) -> Result:
@@ -203,10 +216,10 @@ def _work(board: _Board, *search: Any) -> None:
                 return
             board.iterations += snapshot.iterations
             board.offer(snapshot.cost, snapshot.solution)
-            board.status = board.limits(board.progress())
-            if board.status is not None:
+            status = board.limits(board.progress())
+            if status is not None:
+                board.status = board.status or status
                 return
-        board.status = "iterations"
     except Exception as error:
         board.error = error
     finally:
@@ -237,17 +250,24 @@ def _search(
         yield search.Snapshot(0, known, lambda: start)
     task = search.task_of(instance, start, seed, threads)
     pace = _Pace(board)
+    max_iters = board.limits.max_iters
 
     def elapsed() -> float:
         return board.limits.elapsed(board.progress())
 
+    if by_region and board.cost == np.inf:  # only the string search can place who is left out
+        for snapshot in search.strings(task, pace, elapsed, max_iters):
+            yield snapshot
+            if snapshot.cost < np.inf:
+                break
+        task = replace(task, start=snapshot.solution())
     if by_region:
         chosen = {"local": repairers.LocalSearchRepair, "insertion": repairers.InsertionRepair}
         repairer = chosen[repair]() if isinstance(repair, str) else repair
         cut = destroy or search.nearest_cluster()
         yield from search.regions(task, repairer, cut, accept, pace, elapsed)
     elif instance.is_cvrp:
-        yield from search.strings(task, pace, elapsed, board.limits.max_iters)
+        yield from search.strings(task, pace, elapsed, max_iters)
     else:
         yield from search.kicks(task, pace)
 
