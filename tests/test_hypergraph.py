@@ -506,7 +506,7 @@ def test_accidents_are_told_apart_from_repairs() -> None:
     assert not is_good([0, 1, 2, 3, 4], [0, 0, 0, 0, 1])  # from nowhere
     assert not is_good([0, 1, 2, 3, -1], [1, 0, 0, 0, 1])
     assert not is_good([0, 1, 2, 3, 5], [1, 0, 0, 0, 1])
-    tight = replace(rules, max_length=10.0)
+    tight = rules._replace(max_length=10.0)
     assert not h.judge(tight, plan, graphs, h.present(graphs))[0][0]
 
 

@@ -26,7 +26,7 @@ class Search:
         self.pos = np.empty(len(tour), dtype=np.int32)
         self.pos[self.tour] = np.arange(len(tour), dtype=np.int32)
         self._args = (
-            *rules.space,
+            rules.space,
             rules.fixed,
             self.lists,
             ls.BREADTH,

@@ -53,7 +53,7 @@ def test_distances_match_the_definition(metric: Metric, seed: int) -> None:
     assert (grid != expected).sum() == 0
     assert all(instance.distance(i, 5) == expected[i, 5] for i in range(n))
     space = space_of(instance)
-    compiled = np.array([[distance(*space, i, j) for j in range(n)] for i in range(n)])
+    compiled = np.array([[distance(space, i, j) for j in range(n)] for i in range(n)])
     assert (compiled != expected).sum() == 0
 
 

@@ -37,8 +37,7 @@ class Search:
     ) -> float:
         rules = self.rules
         self.cost, self.best_cost, temperature = s.string_slice(
-            *rules.space, rules.depot, rules.demand, rules.capacity, rules.max_length,
-            rules.service, self.customers, self.lists, *self.plan, self.cost, self.best_cost,
+            rules, self.customers, self.lists, self.plan, self.cost, self.best_cost,
             self.best_next, self.best_first, temperature, cooling, steps, state,
         )  # fmt: skip
         return temperature

@@ -454,7 +454,7 @@ def insertion(instance: Instance, seed: int = 0) -> tuple[Solution, Ints]:
         ends = np.flatnonzero(links[:, 1] < 0)
         order = rng.permutation(ends[ends <= tail[ends]])  # every piece by one of its ends
         for begin, end, near in _batches(instance, order, seed):
-            kernels.insert_pieces(*space, links, locked, tail, order, begin, end, near)
+            kernels.insert_pieces(space, links, locked, tail, order, begin, end, near)
         return Solution([kernels.walk(links)]), _nobody()
 
     assert instance.demand is not None
@@ -469,7 +469,7 @@ def insertion(instance: Instance, seed: int = 0) -> tuple[Solution, Ints]:
     limits = (instance.demand.copy(), instance.capacity, _limit(instance), instance.service_time)
     for begin, end, near in _batches(instance, order, seed):
         kernels.insert_customers(
-            *space, depot, *limits, opening, links, route, load, length, order, begin, end, near
+            space, depot, *limits, opening, links, route, load, length, order, begin, end, near
         )
     return _plan(instance, _routes(links, depot), far)
 
@@ -515,7 +515,7 @@ def sweep(instance: Instance, seed: int = 0) -> tuple[Solution, Ints]:
     if np.diff(np.append(bounds, len(order))).max(initial=0) > LARGEST_SWEEP_ROUTE:
         curve = _curve(instance)
         return _plan(instance, _sectors(instance, curve[np.isin(curve, customers)], start), far)
-    kernels.nearest_first(*space_of(instance), instance.depot, order, bounds)
+    kernels.nearest_first(space_of(instance), instance.depot, order, bounds)
     return _plan(instance, _cut(instance, order, bounds), far)
 
 

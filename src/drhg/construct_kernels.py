@@ -95,7 +95,7 @@ def walk_routes(links, depot):
 
 
 @kernel
-def insert_pieces(metric, points, matrix, links, locked, tail, order, begin, end, near):
+def insert_pieces(space, links, locked, tail, order, begin, end, near):
     """Insert the pieces `order[begin:end]` one by one where they lengthen the tour least.
 
     A piece is named by one of its ends (a lone node, or a path of fixed edges up to `tail`); those
@@ -114,29 +114,29 @@ def insert_pieces(metric, points, matrix, links, locked, tail, order, begin, end
             u = near[t - begin, c]
             if links[u, 1] < 0:
                 continue  # not in the tour yet
-            to_a = distance(metric, points, matrix, u, a)
-            to_b = to_a if a == b else distance(metric, points, matrix, u, b)
+            to_a = distance(space, u, a)
+            to_b = to_a if a == b else distance(space, u, b)
             for s in range(2):
                 if locked[u, s]:
                     continue
                 w = links[u, s]
-                gone = distance(metric, points, matrix, u, w)
-                value = to_a + distance(metric, points, matrix, b, w) - gone
+                gone = distance(space, u, w)
+                value = to_a + distance(space, b, w) - gone
                 if value < best:
                     best, at, slot, flipped = value, u, s, False
                 if a != b:
-                    value = to_b + distance(metric, points, matrix, a, w) - gone
+                    value = to_b + distance(space, a, w) - gone
                     if value < best:
                         best, at, slot, flipped = value, u, s, True
         if at < 0:  # once around the tour, which begins at the first piece
             u, s = order[0], 0
-            to_a = distance(metric, points, matrix, u, a)
-            to_b = to_a if a == b else distance(metric, points, matrix, u, b)
+            to_a = distance(space, u, a)
+            to_b = to_a if a == b else distance(space, u, b)
             while True:
                 w = links[u, s]
-                gone = distance(metric, points, matrix, u, w)
-                then_a = distance(metric, points, matrix, w, a)
-                then_b = then_a if a == b else distance(metric, points, matrix, w, b)
+                gone = distance(space, u, w)
+                then_a = distance(space, w, a)
+                then_b = then_a if a == b else distance(space, w, b)
                 if not locked[u, s]:
                     if to_a + then_b - gone < best:
                         best, at, slot, flipped = to_a + then_b - gone, u, s, False
@@ -158,8 +158,8 @@ def insert_pieces(metric, points, matrix, links, locked, tail, order, begin, end
 
 @kernel
 def insert_customers(
-    metric, points, matrix, depot, demand, capacity, limit, service, opening,
-    links, route, load, length, order, begin, end, near,
+    space, depot, demand, capacity, limit, service, opening,
+    links, route, load, length, order, begin, end, near
 ):  # fmt: skip
     """Insert the customers `order[begin:end]` where routes with room grow least, or open a route.
 
@@ -170,7 +170,7 @@ def insert_customers(
     k = near.shape[1]
     for t in range(begin, end):
         a = order[t]
-        home = distance(metric, points, matrix, depot, a)
+        home = distance(space, depot, a)
         best, at, slot, tried = np.inf, -1, 0, 0
         for c in range(k + t):
             if c == k and at >= 0:
@@ -182,15 +182,13 @@ def insert_customers(
             if r < 0 or load[r] + demand[a] > capacity:
                 continue
             tried += c >= k
-            to_a = distance(metric, points, matrix, u, a)
+            to_a = distance(space, u, a)
             for s in range(2):
                 w = links[u, s]
                 if c >= k and w != depot and w < u:
                     continue
                 value = (
-                    to_a
-                    + (home if w == depot else distance(metric, points, matrix, a, w))
-                    - distance(metric, points, matrix, u, w)
+                    to_a + (home if w == depot else distance(space, a, w)) - distance(space, u, w)
                 )
                 if value < best and length[r] + value + service <= limit:
                     best, at, slot = value, u, s
@@ -242,7 +240,7 @@ def merge_routes(links, tail, load, length, heads, feet, savings, capacity, limi
 
 
 @kernel
-def nearest_first(metric, points, matrix, start, order, begins):
+def nearest_first(space, start, order, begins):
     """Reorder each group `order[begins[g]:begins[g + 1]]` in place: always the nearest next."""
     for g in range(len(begins)):
         end = begins[g + 1] if g + 1 < len(begins) else len(order)
@@ -250,7 +248,7 @@ def nearest_first(metric, points, matrix, start, order, begins):
         for p in range(begins[g], end - 1):
             best, at = np.inf, p
             for q in range(p, end):
-                d = distance(metric, points, matrix, here, order[q])
+                d = distance(space, here, order[q])
                 if d < best:
                     best, at = d, q
             here = order[at]

@@ -14,7 +14,7 @@ Its cost change is known before the solution is touched.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,7 @@ touched route; all there are (the paper)."""
 EVERYWHERE = 2**31 - 1
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(NamedTuple):
     """The instance as kernels see it: distances, fixed edges, demand and limits."""
 
     space: Space
@@ -107,12 +106,12 @@ def _indexed(rules: Rules, order: Index) -> Plan:
     return Plan(
         order,
         pos,
-        *_index_routes(*rules.space, order, pos, rules.depot, rules.demand, rules.service),
+        *_index_routes(rules.space, order, pos, rules.depot, rules.demand, rules.service),
     )
 
 
 @kernel
-def _index_routes(metric, points, matrix, order, pos, depot, demand, service):
+def _index_routes(space, order, pos, depot, demand, service):
     n = len(order)
     route = np.empty(n, np.int32)
     first = np.empty(n // 2, np.int32)
@@ -136,7 +135,7 @@ def _index_routes(metric, points, matrix, order, pos, depot, demand, service):
         route[p] = r
         load[p + 1] = load[p] + demand[node]
         if p + 1 < n:
-            step = distance(metric, points, matrix, node, order[p + 1])
+            step = distance(space, node, order[p + 1])
             length[p + 1] = length[p] + step + (0.0 if node == depot else service)
     return route, first[: r + 1].copy(), last[: r + 1].copy(), load, length
 
@@ -387,20 +386,7 @@ class Graphs:
 
 @kernel
 def _reduce_rows(
-    metric,
-    points,
-    matrix,
-    order,
-    route,
-    first,
-    last,
-    load,
-    length,
-    depot,
-    demand,
-    service,
-    cuts,
-    n_cuts,
+    space, order, route, first, last, load, length, depot, demand, service, cuts, n_cuts
 ):
     rows = len(n_cuts)
     n = len(order)
@@ -420,9 +406,7 @@ def _reduce_rows(
         count = n_cuts[b]
         for i in range(count):
             p = cuts[b, i]
-            cut_cost[b] += distance(
-                metric, points, matrix, order[p], order[p + 1 if p + 1 < n else 0]
-            )
+            cut_cost[b] += distance(space, order[p], order[p + 1 if p + 1 < n else 0])
         if depot < 0:
             for i in range(count):  # the item after cut i; the last one goes round the end
                 a = cuts[b, i] + 1 if cuts[b, i] + 1 < n else 0
@@ -479,7 +463,7 @@ def reduce(rules: Rules, plan: Plan, cuts: Index, n_cuts: Index) -> Graphs:
     """Shrink what stays intact: the reduced graph of every row of cuts."""
     return Graphs(
         *_reduce_rows(
-            *rules.space, plan.order, plan.route, plan.first, plan.last, plan.load, plan.length,
+            rules.space, plan.order, plan.route, plan.first, plan.last, plan.load, plan.length,
             rules.depot, rules.demand, rules.service, cuts, n_cuts,
         )
     )  # fmt: skip
@@ -510,21 +494,7 @@ OK, NOT_A_REPAIR, OVERLOAD, TOO_LONG = 0, 1, 2, 3
 
 
 @kernel
-def judge_row(
-    metric,
-    points,
-    matrix,
-    depot,
-    capacity,
-    max_length,
-    size,
-    node,
-    partner,
-    load,
-    length,
-    order,
-    via,
-):
+def judge_row(space, depot, capacity, max_length, size, node, partner, load, length, order, via):
     """(verdict, length of the free edges, routes) of one repaired row; walks it once."""
     seen = np.zeros(size, np.bool_)
     total = 0.0
@@ -547,11 +517,11 @@ def judge_row(
             i += 1
         if depot < 0:
             if here >= 0:
-                total += distance(metric, points, matrix, here, node[u])
+                total += distance(space, here, node[u])
             here = node[out]
         elif via[i if out == u else i - 1]:
             if here >= 0:  # close the open route
-                step = distance(metric, points, matrix, here, depot)
+                step = distance(space, here, depot)
                 total += step
                 if run + step > max_length:
                     return TOO_LONG, 0.0, 0
@@ -559,14 +529,14 @@ def judge_row(
             carried = load[u]
             run = length[u]
             if partner[u] >= 0:
-                step = distance(metric, points, matrix, depot, node[u])
+                step = distance(space, depot, node[u])
                 total += step
                 run += step
             here = node[out]
         else:
             if here < 0:
                 return NOT_A_REPAIR, 0.0, 0  # nothing to go on from
-            step = distance(metric, points, matrix, here, node[u])
+            step = distance(space, here, node[u])
             total += step
             carried += load[u]
             run += step + length[u]
@@ -580,9 +550,9 @@ def judge_row(
         i += 1
     if depot < 0:
         if size > 0:
-            total += distance(metric, points, matrix, here, node[order[0]])
+            total += distance(space, here, node[order[0]])
     elif here >= 0:
-        step = distance(metric, points, matrix, here, depot)
+        step = distance(space, here, depot)
         total += step
         if run + step > max_length:
             return TOO_LONG, 0.0, 0
@@ -590,28 +560,14 @@ def judge_row(
 
 
 @kernel
-def _judge_rows(
-    metric,
-    points,
-    matrix,
-    depot,
-    capacity,
-    max_length,
-    size,
-    node,
-    partner,
-    load,
-    length,
-    order,
-    via,
-):
+def _judge_rows(space, depot, capacity, max_length, size, node, partner, load, length, order, via):
     rows = len(size)
     verdict = np.zeros(rows, np.int32)
     total = np.zeros(rows, np.float64)
     routes = np.zeros(rows, np.int32)
     for b in range(rows):
         verdict[b], total[b], routes[b] = judge_row(
-            metric, points, matrix, depot, capacity, max_length,
+            space, depot, capacity, max_length,
             size[b], node[b], partner[b], load[b], length[b], order[b], via[b],
         )  # fmt: skip
     return verdict, total, routes
@@ -624,7 +580,7 @@ def judge(rules: Rules, plan: Plan, graphs: Graphs, repaired: Repaired) -> tuple
     or dropped before the solution is touched. A repair that breaks a limit is dropped whole.
     """
     verdict, total, routes = _judge_rows(
-        *rules.space, rules.depot, rules.capacity, rules.max_length * (1 + 1e-12),
+        rules.space, rules.depot, rules.capacity, rules.max_length * (1 + 1e-12),
         graphs.size, graphs.node, graphs.partner, graphs.load, graphs.length,
         repaired.order, repaired.via,
     )  # fmt: skip

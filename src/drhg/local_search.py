@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from drhg.compiled import distance, kernel, random_below
+from drhg.compiled import Space, distance, kernel, random_below
 from drhg.hypergraph import Index, Nearness, is_fixed
 from drhg.problem import Instance
 
@@ -174,9 +174,7 @@ def _feasible(pos, n, t, k, cuts, mate, visit, slot, rank):
 
 @kernel
 def _improve_node(
-    metric,
-    points,
-    matrix,
+    space,
     fixed,
     neighbours,
     breadth,
@@ -212,7 +210,7 @@ def _improve_node(
         t[0] = t1
         t[1] = t2
         level = 1
-        open_gain[1] = distance(metric, points, matrix, t1, t2)
+        open_gain[1] = distance(space, t1, t2)
         tried[1] = 0
         while level > 0:
             # candidate number tried // 2, its edge to the successor or predecessor by parity
@@ -228,7 +226,7 @@ def _improve_node(
                 level -= 1
                 continue
             if which == 0:
-                after_add[level] = open_gain[level] - distance(metric, points, matrix, end, t3)
+                after_add[level] = open_gain[level] - distance(space, end, t3)
                 if after_add[level] <= TINY:
                     level -= 1
                     continue
@@ -251,8 +249,8 @@ def _improve_node(
                 continue
             t[2 * level] = t3
             t[2 * level + 1] = t4
-            gain = after_add[level] + distance(metric, points, matrix, t3, t4)
-            closed = gain - distance(metric, points, matrix, t4, t1)
+            gain = after_add[level] + distance(space, t3, t4)
+            closed = gain - distance(space, t4, t1)
             if closed > TINY and _feasible(pos, n, t, level + 1, cuts, mate, visit, slot, rank):
                 return closed, level + 1
             if level + 1 < depth:
@@ -264,9 +262,7 @@ def _improve_node(
 
 @kernel
 def _settle(
-    metric,
-    points,
-    matrix,
+    space,
     fixed,
     neighbours,
     breadth,
@@ -296,7 +292,7 @@ def _settle(
     while count > 0:
         node = queue[head]
         gain, k = _improve_node(
-            metric, points, matrix, fixed, neighbours, breadth, depth, tour, pos, node,
+            space, fixed, neighbours, breadth, depth, tour, pos, node,
             t, cuts, mate, visit, slot, rank, tried, open_gain, after_add,
         )  # fmt: skip
         if k > 0:
@@ -320,7 +316,7 @@ def _settle(
 
 
 @kernel
-def descend(metric, points, matrix, fixed, neighbours, breadth, depth, tour, pos):
+def descend(space, fixed, neighbours, breadth, depth, tour, pos):
     """Improve the whole tour to a local optimum, in place; returns the gain."""
     n = len(tour)
     if n < 4:
@@ -330,16 +326,14 @@ def descend(metric, points, matrix, fixed, neighbours, breadth, depth, tour, pos
     buffer = np.empty(n, np.int32)
     journal = np.empty(0, np.int32)
     gain, _ = _settle(
-        metric, points, matrix, fixed, neighbours, breadth, depth, tour, pos,
+        space, fixed, neighbours, breadth, depth, tour, pos,
         queue, queued, 0, n, buffer, journal, -1,
     )  # fmt: skip
     return gain
 
 
 @kernel
-def kick_and_settle(
-    metric, points, matrix, fixed, neighbours, breadth, depth, tour, pos, state, kicks, reach
-):
+def kick_and_settle(space, fixed, neighbours, breadth, depth, tour, pos, state, kicks, reach):
     """`kicks` times: a double bridge of three short segments, settle, undo if that did not pay.
 
     In place; returns the total gain. Only nodes near the kick are looked at, so its cost does not
@@ -375,8 +369,8 @@ def kick_and_settle(
             near, far = tour[cuts[i]], tour[cuts[i] + 1 if cuts[i] + 1 < n else 0]
             # segment i + 1 starts at `far`; in the new order it follows the end of segment i + 2
             other = tour[cuts[(i + 2) % 4]]
-            change += distance(metric, points, matrix, other, far)
-            change -= distance(metric, points, matrix, near, far)
+            change += distance(space, other, far)
+            change -= distance(space, near, far)
             for j in range(2):
                 node = near if j == 0 else far
                 if not queued[node]:
@@ -385,7 +379,7 @@ def kick_and_settle(
                     count += 1
         used = _lay_out(tour, pos, cuts, 4, visit, buffer, journal, 0)
         gain, used = _settle(
-            metric, points, matrix, fixed, neighbours, breadth, depth, tour, pos,
+            space, fixed, neighbours, breadth, depth, tour, pos,
             queue, queued, 0, count, buffer, journal, used,
         )  # fmt: skip
         if gain - change < -1e-12:
@@ -397,9 +391,7 @@ def kick_and_settle(
 
 @kernel
 def improve_region(
-    metric,
-    points,
-    matrix,
+    space,
     fixed,
     neighbours,
     breadth,
@@ -442,7 +434,7 @@ def improve_region(
         p = start + at[i]
         nodes[i] = tour[p if p < n else p - n]
         local[nodes[i]] = i + 1  # 0 stands for a node that does not take part
-        xy[i, 0], xy[i, 1] = points[nodes[i], 0], points[nodes[i], 1]
+        xy[i, 0], xy[i, 1] = space.points[nodes[i], 0], space.points[nodes[i], 1]
     for i in range(m):
         w = 0
         for c in range(neighbours.shape[1]):
@@ -455,12 +447,11 @@ def improve_region(
         if not joined or is_fixed(fixed, nodes[i], nodes[j]):
             held[i, 0 if held[i, 0] < 0 else 1] = j
             held[j, 0 if held[j, 0] < 0 else 1] = i
+    ground = Space(space.metric, xy, space.matrix)
     order = np.arange(m).astype(np.int32)
     where = order.copy()
-    gain = descend(metric, xy, matrix, held, near, breadth, depth, order, where)
-    gain += kick_and_settle(
-        metric, xy, matrix, held, near, breadth, depth, order, where, state, kicks, reach
-    )
+    gain = descend(ground, held, near, breadth, depth, order, where)
+    gain += kick_and_settle(ground, held, near, breadth, depth, order, where, state, kicks, reach)
     for i in range(m):
         local[nodes[i]] = 0
     if gain > 0.0:

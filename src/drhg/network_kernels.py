@@ -102,7 +102,9 @@ def _tile(rows: int, vectors: int) -> Any:
             k = builder.phi(whole)
             sums = [builder.phi(vector) for _ in targets]
             b_place = builder.add(b_at, builder.mul(k, b_row))
-            bs = [load(vector_at(pb, builder.add(b_place, number(LANES * v)))) for v in range(vectors)]
+            bs = [
+                load(vector_at(pb, builder.add(b_place, number(LANES * v)))) for v in range(vectors)
+            ]
             a_place = builder.add(a_at, builder.mul(k, a_col))
             small = ir.IntType(32)
             nothing = ir.Constant(vector, ir.Undefined)
@@ -156,33 +158,150 @@ def multiply(a, a_at, a_row, a_col, b, b_at, b_row, c, c_at, c_row, m, n, k, add
         i = 0
         if left >= 64:
             while i + 6 <= m:
-                _t64(a, a_at + i * a_row, a_row, a_col, b, b_at + j, b_row, c, c_at + i * c_row + j, c_row, k, add)
+                _t64(
+                    a,
+                    a_at + i * a_row,
+                    a_row,
+                    a_col,
+                    b,
+                    b_at + j,
+                    b_row,
+                    c,
+                    c_at + i * c_row + j,
+                    c_row,
+                    k,
+                    add,
+                )
                 i += 6
             while i + 2 <= m:
-                _t24(a, a_at + i * a_row, a_row, a_col, b, b_at + j, b_row, c, c_at + i * c_row + j, c_row, k, add)
+                _t24(
+                    a,
+                    a_at + i * a_row,
+                    a_row,
+                    a_col,
+                    b,
+                    b_at + j,
+                    b_row,
+                    c,
+                    c_at + i * c_row + j,
+                    c_row,
+                    k,
+                    add,
+                )
                 i += 2
             if i < m:
-                _t14(a, a_at + i * a_row, a_row, a_col, b, b_at + j, b_row, c, c_at + i * c_row + j, c_row, k, add)
+                _t14(
+                    a,
+                    a_at + i * a_row,
+                    a_row,
+                    a_col,
+                    b,
+                    b_at + j,
+                    b_row,
+                    c,
+                    c_at + i * c_row + j,
+                    c_row,
+                    k,
+                    add,
+                )
             j += 64
         elif left >= 32:
             while i + 6 <= m:
-                _t62(a, a_at + i * a_row, a_row, a_col, b, b_at + j, b_row, c, c_at + i * c_row + j, c_row, k, add)
+                _t62(
+                    a,
+                    a_at + i * a_row,
+                    a_row,
+                    a_col,
+                    b,
+                    b_at + j,
+                    b_row,
+                    c,
+                    c_at + i * c_row + j,
+                    c_row,
+                    k,
+                    add,
+                )
                 i += 6
             while i + 2 <= m:
-                _t22(a, a_at + i * a_row, a_row, a_col, b, b_at + j, b_row, c, c_at + i * c_row + j, c_row, k, add)
+                _t22(
+                    a,
+                    a_at + i * a_row,
+                    a_row,
+                    a_col,
+                    b,
+                    b_at + j,
+                    b_row,
+                    c,
+                    c_at + i * c_row + j,
+                    c_row,
+                    k,
+                    add,
+                )
                 i += 2
             if i < m:
-                _t12(a, a_at + i * a_row, a_row, a_col, b, b_at + j, b_row, c, c_at + i * c_row + j, c_row, k, add)
+                _t12(
+                    a,
+                    a_at + i * a_row,
+                    a_row,
+                    a_col,
+                    b,
+                    b_at + j,
+                    b_row,
+                    c,
+                    c_at + i * c_row + j,
+                    c_row,
+                    k,
+                    add,
+                )
             j += 32
         else:
             while i + 6 <= m:
-                _t61(a, a_at + i * a_row, a_row, a_col, b, b_at + j, b_row, c, c_at + i * c_row + j, c_row, k, add)
+                _t61(
+                    a,
+                    a_at + i * a_row,
+                    a_row,
+                    a_col,
+                    b,
+                    b_at + j,
+                    b_row,
+                    c,
+                    c_at + i * c_row + j,
+                    c_row,
+                    k,
+                    add,
+                )
                 i += 6
             while i + 2 <= m:
-                _t21(a, a_at + i * a_row, a_row, a_col, b, b_at + j, b_row, c, c_at + i * c_row + j, c_row, k, add)
+                _t21(
+                    a,
+                    a_at + i * a_row,
+                    a_row,
+                    a_col,
+                    b,
+                    b_at + j,
+                    b_row,
+                    c,
+                    c_at + i * c_row + j,
+                    c_row,
+                    k,
+                    add,
+                )
                 i += 2
             if i < m:
-                _t11(a, a_at + i * a_row, a_row, a_col, b, b_at + j, b_row, c, c_at + i * c_row + j, c_row, k, add)
+                _t11(
+                    a,
+                    a_at + i * a_row,
+                    a_row,
+                    a_col,
+                    b,
+                    b_at + j,
+                    b_row,
+                    c,
+                    c_at + i * c_row + j,
+                    c_row,
+                    k,
+                    add,
+                )
             j += 16
 
 
@@ -190,7 +309,7 @@ def multiply(a, a_at, a_row, a_col, b, b_at, b_row, c, c_at, c_row, m, n, k, add
 
 
 @fast_kernel
-def _up(t):
+def up(t):
     """The next multiple of a vector's length."""
     return (t + LANES - 1) // LANES * LANES
 
@@ -263,7 +382,7 @@ def _exponentials(typing, s, at, vectors):  # type: ignore[no-untyped-def]
 @fast_kernel
 def softmax_rows(s, t):
     """Softmax of the first t numbers of t rows, in place; zeros up to the next whole vector."""
-    wide = _up(t)
+    wide = up(t)
     for i in range(t):
         for j in range(t, wide):
             s[i, j] = LOW
@@ -318,9 +437,7 @@ def _attend(qkv, begin, G, heads, share, out, turned):
             for j in range(t):
                 for c in range(hd):
                     turned[c, j] = qkv[s + j, d + h * hd + c] * scale
-            multiply(
-                qkv, s * 3 * d + h * hd, 3 * d, 1, turned, 0, S, p, 0, S, t, _up(t), hd, False
-            )
+            multiply(qkv, s * 3 * d + h * hd, 3 * d, 1, turned, 0, S, p, 0, S, t, up(t), hd, False)
             softmax_rows(p, t)
             multiply(
                 p, 0, S, 1, qkv, s * 3 * d + 2 * d + h * hd, 3 * d, out, s * d + h * hd, d,
@@ -343,9 +460,7 @@ def _attend_back(qkv, begin, G, heads, share, grad, back, turned, change):
                 for c in range(hd):
                     turned[c, j] = qkv[s + j, 2 * d + h * hd + c]
             q_at = s * 3 * d + h * hd
-            multiply(
-                grad, s * d + h * hd, d, 1, turned, 0, S, change, 0, S, t, _up(t), hd, False
-            )
+            multiply(grad, s * d + h * hd, d, 1, turned, 0, S, change, 0, S, t, up(t), hd, False)
             for i in range(t):
                 mean = ZERO
                 for j in range(t):
@@ -440,7 +555,7 @@ def turned_weights(w, d, hidden, layers, inputs, known, outputs):
 
 
 @fast_kernel
-def _forward(
+def forward(
     w, turned, d, hidden, layers, heads, outputs, nodes, context, begin, G, keep,
     x, y, mid, n1, r1, qkv, share, mixed, n2, r2, act, last, r_last, scores, kt,
 ):  # fmt: skip
@@ -604,12 +719,10 @@ def _pack(nodes, context, count, row, G, begin, packed, ahead):
 
 
 @fast_kernel
-def score_rows(
-    w, turned, d, hidden, layers, heads, outputs, group, nodes, context, count, scores
-):
+def score_rows(w, turned, d, hidden, layers, heads, outputs, group, nodes, context, count, scores):
     """Scores (B, W, outputs) of a batch, minus infinity beyond each row's count."""
     rows, width, inputs = nodes.shape
-    T, S = group * (LEAD + width), _up(LEAD + width)
+    T, S = group * (LEAD + width), up(LEAD + width)
     x, mid, n1, n2, mixed = (
         np.empty((1, T, d), np.float32), np.empty((1, T, d), np.float32),
         np.empty((1, T, d), np.float32), np.empty((1, T, d), np.float32),
@@ -629,7 +742,7 @@ def score_rows(
     for row in range(0, rows, group):
         G = min(group, rows - row)
         _pack(nodes, context, count, row, G, begin, packed, ahead)
-        _forward(
+        forward(
             w, turned, d, hidden, layers, heads, outputs, packed, ahead, begin, G, 0,
             x, y, mid, n1, r1, qkv, share, mixed, n2, r2, act, last, r_last, out, kt,
         )  # fmt: skip
@@ -650,7 +763,7 @@ def learn_rows(
     """
     rows, width, inputs = nodes.shape
     known = context.shape[1]
-    T, S = group * (LEAD + width), _up(LEAD + width)
+    T, S = group * (LEAD + width), up(LEAD + width)
     turned = turned_weights(w, d, hidden, layers, inputs, known, outputs)
     x = np.empty((layers + 1, T, d), np.float32)
     mid, n1 = np.empty((layers, T, d), np.float32), np.empty((layers, T, d), np.float32)
@@ -675,7 +788,7 @@ def learn_rows(
     for row in range(0, rows, group):
         G = min(group, rows - row)
         _pack(nodes, context, count, row, G, begin, packed, ahead)
-        _forward(
+        forward(
             w, turned, d, hidden, layers, heads, outputs, packed, ahead, begin, G, 1,
             x, y, mid, n1, r1, qkv, share, mixed, n2, r2, act, last, r_last, out, kt,
         )  # fmt: skip

@@ -10,15 +10,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from drhg.compiled import kernel
+from drhg.compiled import distance, kernel, random_float, random_state
 from drhg.errors import ModelError
-from drhg.network_kernels import layout, score_rows, turned_weights
+from drhg.hypergraph import Graphs, Repaired, Rules, features
+from drhg.network_kernels import (
+    LANES,
+    LEAD,
+    fast_kernel,
+    forward,
+    layout,
+    score_rows,
+    turned_weights,
+    up,
+)
+from drhg.problem import Metric
+from drhg.weights import ModelConfig, read_weights
 
 Reals = npt.NDArray[np.float32]
 GROUP = 4  # decisions that pass through the compiled network together; measured
@@ -240,6 +253,8 @@ def decode(
     Greedy, or with a generator drawn from the network's distribution. All rows take their
     decisions together; a row with one item left is finished without the network.
     """
+    if isinstance(model, Compiled):
+        return model.decode(feat, partner, size, start, rng)
     B, M, _ = feat.shape
     config = model.config
     width = config.window or M
@@ -284,28 +299,209 @@ def free_lengths(feat, partner, size, order):
 # --- the economical network without torch --------------------------------------------------------
 
 
+@fast_kernel
+def _decode_rows(
+    w, turned, d, hidden, layers, heads, window, group, feat, partner, size, start,
+    draw, state, order, free,
+):  # fmt: skip
+    """The tours of all rows, `group` of them side by side; `draw` instead of always the best."""
+    rows, M, _ = feat.shape
+    T, S = group * (LEAD + window), up(LEAD + window)
+    x, mid = np.empty((1, T, d), np.float32), np.empty((1, T, d), np.float32)
+    n1, n2 = np.empty((1, T, d), np.float32), np.empty((1, T, d), np.float32)
+    r1, r2 = np.empty((1, T), np.float32), np.empty((1, T), np.float32)
+    mixed, qkv = np.empty((1, T, d), np.float32), np.empty((1, T, 3 * d), np.float32)
+    share = np.zeros((1, group, heads, S, S), np.float32)
+    act = np.empty((1, T, hidden), np.float32)
+    last, r_last = np.empty((T, d), np.float32), np.empty(T, np.float32)
+    y = np.empty((group, d), np.float32)
+    scores = np.empty((T, 1), np.float32)
+    kt = np.zeros((d // heads, S), np.float32)
+    begin = np.zeros(group + 1, np.int64)
+    nodes, context = np.zeros((T, 10), np.float32), np.empty((group, 4), np.float32)
+    chosen, far = np.empty((group, window), np.int32), np.empty(window, np.float32)
+    place, row_of = np.zeros(rows, np.int32), np.empty(group, np.int64)
+    for b in range(rows):
+        if size[b] > 0:
+            place[b] = _enter(partner[b], free[b], order[b], 0, start[b])
+            place[b] = _finish(feat[b], partner[b], free[b], size[b], order[b], place[b])
+    ahead = 0  # the first row that may be unfinished
+    while ahead < rows:
+        G = 0
+        b = ahead
+        while b < rows and G < group:
+            if place[b] < size[b]:
+                row_of[G] = b
+                at = begin[G]
+                nodes[at : at + LEAD] = 0.0
+                count = see(
+                    feat[b], free[b], size[b], feat[b, order[b, 0]],
+                    feat[b, order[b, place[b] - 1]], 0.0, True, window,
+                    nodes[at + LEAD :], context[G], chosen[G], far,
+                )  # fmt: skip
+                G += 1
+                begin[G] = at + LEAD + count
+            elif b == ahead:
+                ahead += 1
+            b += 1
+        if G == 0:
+            break
+        forward(
+            w, turned, d, hidden, layers, heads, 1, nodes, context, begin, G, 0,
+            x, y, mid, n1, r1, qkv, share, mixed, n2, r2, act, last, r_last, scores, kt,
+        )  # fmt: skip
+        for g in range(G):
+            b = row_of[g]
+            best, best_score = 0, -np.inf
+            for i in range(begin[g] + LEAD, begin[g + 1]):
+                score = np.float64(scores[i, 0])
+                if draw:  # the largest of scores with Gumbel noise is a draw from the softmax
+                    score -= math.log(-math.log(max(random_float(state), 1e-300)))
+                if score > best_score:
+                    best, best_score = i - begin[g] - LEAD, score
+            place[b] = _enter(partner[b], free[b], order[b], place[b], chosen[g, best])
+            place[b] = _finish(feat[b], partner[b], free[b], size[b], order[b], place[b])
+
+
 class Compiled:
     """The economical network as compiled code; needs no torch. Equal to it up to rounding."""
 
-    def __init__(self, config: ModelConfig, tensors: Mapping[str, npt.NDArray[Any]]) -> None:
-        if config.preset != "economy":
-            raise ModelError(f"the network {config.preset!r} needs torch")
+    def __init__(
+        self,
+        config: ModelConfig,
+        tensors: Mapping[str, npt.NDArray[Any]],
+        *,
+        threads: int = 1,
+        group: int = GROUP,
+    ) -> None:
+        if config.preset != "economy" or config.d // config.heads % LANES or config.window < 1:
+            raise ModelError("this network is not compiled: it needs torch")
         names = layout(config)
         if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != dict(names):
             raise ModelError("the weights do not belong to this network")
         self.config = config
+        self.group = group
         parts = [np.asarray(tensors[name], np.float32).ravel() for name, _ in names]
         self.flat = np.concatenate(parts)
         shape = config.d, config.hidden, config.layers
         self.turned = turned_weights(
             self.flat, *shape, config.node_inputs, config.context_inputs, config.outputs
         )
+        self.threads = threads
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+
+    @property
+    def _network(self) -> tuple[Any, ...]:
+        c = self.config
+        return self.flat, self.turned, c.d, c.hidden, c.layers, c.heads
 
     def logits(self, state: State) -> Reals:
         """Scores (B, W, outputs), minus infinity beyond each row's count."""
-        config = self.config
         nodes, context = (np.ascontiguousarray(array) for array in (state.nodes, state.context))
-        scores = np.empty((*nodes.shape[:2], config.outputs), np.float32)
-        shape = config.d, config.hidden, config.layers, config.heads, config.outputs, GROUP
-        score_rows(self.flat, self.turned, *shape, nodes, context, state.count, scores)
+        outputs = self.config.outputs
+        scores = np.empty((*nodes.shape[:2], outputs), np.float32)
+        score_rows(*self._network, outputs, self.group, nodes, context, state.count, scores)
         return scores
+
+    def decode(
+        self,
+        feat: Reals,
+        partner: npt.NDArray[np.int32],
+        size: npt.NDArray[np.int32],
+        start: npt.NDArray[np.int32],
+        rng: np.random.Generator | None = None,
+    ) -> npt.NDArray[np.int32]:
+        """As the function `decode`, every thread with its share of the rows."""
+        if self.config.routes:
+            raise ModelError("routes are not decoded by compiled code")
+        B, M, _ = feat.shape
+        order = np.full((B, M), -1, np.int32)
+        free = np.arange(M)[None, :] < size[:, None]
+        shares = min(self.threads, max(1, B))
+        seeds = np.zeros(shares, np.int64) if rng is None else rng.integers(2**63, size=shares)
+
+        def run(i: int) -> None:
+            rows = slice(B * i // shares, B * (i + 1) // shares)
+            _decode_rows(
+                *self._network, self.config.window, self.group,
+                feat[rows], partner[rows], size[rows], start[rows],
+                rng is not None, random_state(int(seeds[i])), order[rows], free[rows],
+            )  # fmt: skip
+
+        if self._pool is None or shares == 1:
+            run(0)
+        else:
+            list(self._pool.map(run, range(shares)))
+        return order
+
+
+# --- the repairer --------------------------------------------------------------------------------
+
+
+@kernel
+def _best_rows(metric, points, matrix, size, node, partner, order, times):
+    """Of each `times` rows in sequence, the one whose free edges are shortest."""
+    out = np.empty(len(size) // times, np.int64)
+    for b in range(len(out)):
+        best = np.inf
+        for r in range(b * times, (b + 1) * times):
+            m = size[r]
+            total = 0.0
+            for i in range(m):
+                a, z = order[r, i], order[r, i + 1 if i + 1 < m else 0]
+                if partner[r, a] != z:
+                    total += distance(metric, points, matrix, node[r, a], node[r, z])
+            if r == b * times or total < best:
+                best, out[b] = total, r
+    return out
+
+
+class NeuralRepair:
+    """Let the network reconnect the pieces: item after item, from a random one, seen at random.
+
+    `greedy` takes the most probable node, else one is drawn. Of `alternatives` repairs of the same
+    graph, each from another start and in another symmetry, the shortest is returned.
+    """
+
+    def __init__(
+        self, model: Scorer, *, greedy: bool = True, alternatives: int = 1, seed: int | None = None
+    ) -> None:
+        if alternatives < 1:
+            raise ValueError("at least one alternative")
+        self.model = model
+        self.greedy = greedy
+        self.alternatives = alternatives
+        self.rng = None if seed is None else np.random.default_rng(seed)
+
+    def __call__(self, rules: Rules, graphs: Graphs, rng: np.random.Generator) -> Repaired:
+        if rules.space.metric == Metric.EXPLICIT:
+            raise ModelError("a network needs coordinates; this instance is a bare matrix")
+        if self.model.config.routes != (rules.depot >= 0):
+            kind = "routes" if self.model.config.routes else "tours"
+            raise ModelError(f"these weights repair {kind} only")
+        rng = self.rng or rng
+        times = self.alternatives
+        feat = np.repeat(features(rules, graphs), times, axis=0)
+        size, node, partner = (
+            np.repeat(array, times, axis=0) for array in (graphs.size, graphs.node, graphs.partner)
+        )
+        start = rng.integers(np.maximum(size, 1)).astype(np.int32)
+        turns = rng.uniform(-np.pi, np.pi, len(size))
+        orient_rows(feat, size, self.model.config.relative, turns, rng.random(len(size)) < 0.5)
+        order = decode(self.model, feat, partner, size, start, None if self.greedy else rng)
+        if times > 1:
+            order = order[_best_rows(*rules.space, size, node, partner, order, times)]
+        return Repaired(order, np.zeros(order.shape, np.bool_))
+
+
+@kernel
+def orient_rows(feat, size, relative, angles, mirrors):
+    """`orient` for a batch."""
+    for b in range(len(size)):
+        orient(feat[b], size[b], relative, angles[b], mirrors[b])
+
+
+def load_compiled(path: str, *, sha256: str | None = None, threads: int = 1) -> Compiled:
+    """The economical network from a weights file, without torch."""
+    config, tensors, _ = read_weights(path, sha256=sha256)
+    return Compiled(config, tensors, threads=threads)

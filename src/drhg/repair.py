@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from drhg.compiled import distance, kernel, random_below, random_state
+from drhg.compiled import EXPLICIT, Space, distance, kernel, random_below, random_state
 from drhg.hypergraph import OK, Graphs, Repaired, Rules, judge_row
 from drhg.local_search import BREADTH, DEPTH, REACH, descend, kick_and_settle
 
@@ -47,7 +47,7 @@ class LocalSearchRepair:
         if rules.depot >= 0:
             return Repaired(*_search_routes(*_arguments(rules, graphs), state))
         order = _search_tours(
-            *rules.space, graphs.size, graphs.node, graphs.partner, BREADTH, DEPTH,
+            rules.space, graphs.size, graphs.node, graphs.partner, BREADTH, DEPTH,
             self.kicks, REACH, state,
         )  # fmt: skip
         return Repaired(order, np.zeros(order.shape, np.bool_))
@@ -57,28 +57,14 @@ def _arguments(rules: Rules, graphs: Graphs):  # type: ignore[no-untyped-def]
     """What the kernels for single pieces take."""
     limit = rules.max_length * (1 + 1e-12)
     return (
-        *rules.space, rules.depot, rules.capacity, limit,
+        rules.space, rules.depot, rules.capacity, limit,
         graphs.size, graphs.node, graphs.partner, graphs.via, graphs.load, graphs.length,
     )  # fmt: skip
 
 
 @kernel
 def _measure(
-    metric,
-    points,
-    matrix,
-    depot,
-    size,
-    node,
-    partner,
-    load,
-    length,
-    order,
-    via,
-    n_order,
-    start,
-    carried,
-    run,
+    space, depot, size, node, partner, load, length, order, via, n_order, start, carried, run
 ):
     """Load and length of the route that each place belongs to, and where its piece starts."""
     i = 0
@@ -99,14 +85,14 @@ def _measure(
             start[i + 1] = first
         if depot >= 0:
             if via[i] and partner[u] >= 0:
-                run[first] += distance(metric, points, matrix, depot, node[u])
+                run[first] += distance(space, depot, node[u])
             ends_here = nxt >= n_order or via[nxt]
             tail_stub = partner[u] < 0 and not via[i]
             if ends_here:
                 if not tail_stub:
-                    run[first] += distance(metric, points, matrix, node[out], depot)
+                    run[first] += distance(space, node[out], depot)
             else:
-                run[first] += distance(metric, points, matrix, node[out], node[order[nxt]])
+                run[first] += distance(space, node[out], node[order[nxt]])
         i = nxt
 
 
@@ -127,9 +113,7 @@ def _shift_in(order, via, n_order, at, u, w, comes_via):
 
 @kernel
 def _insert_piece(
-    metric,
-    points,
-    matrix,
+    space,
     depot,
     capacity,
     max_length,
@@ -159,10 +143,8 @@ def _insert_piece(
     fixes_next = False  # whether the piece that follows stops being the first of its route
     if depot >= 0:
         far = u if w < 0 else w
-        best = distance(metric, points, matrix, depot, node[u]) + distance(
-            metric, points, matrix, node[far], depot
-        )
-        _measure(metric, points, matrix, depot, size, node, partner, load, length,
+        best = distance(space, depot, node[u]) + distance(space, node[far], depot)
+        _measure(space, depot, size, node, partner, load, length,
                  order, via, n_order, start, carried, run)  # fmt: skip
     elif n_order == 0:
         return _shift_in(order, via, n_order, 0, u, w, False)
@@ -181,9 +163,9 @@ def _insert_piece(
             if depot < 0:
                 before = node[order[n_order - 1]] if i == 0 else last
                 extra = (
-                    distance(metric, points, matrix, before, a)
-                    + distance(metric, points, matrix, z, node[entry])
-                    - distance(metric, points, matrix, before, node[entry])
+                    distance(space, before, a)
+                    + distance(space, z, node[entry])
+                    - distance(space, before, node[entry])
                 )
                 if extra < best:
                     best, best_at, best_turn, best_via, fixes_next = (
@@ -196,9 +178,9 @@ def _insert_piece(
                 continue
             if last_open and (closing or via[i]):  # at the end of the route before
                 extra = (
-                    distance(metric, points, matrix, last, a)
-                    + distance(metric, points, matrix, z, depot)
-                    - distance(metric, points, matrix, last, depot)
+                    distance(space, last, a)
+                    + distance(space, z, depot)
+                    - distance(space, last, depot)
                 )
                 fits = carried[last_start] + load[u] <= capacity
                 if extra < best and fits and run[last_start] + extra + length[u] <= max_length:
@@ -213,9 +195,9 @@ def _insert_piece(
                 continue  # nothing comes before a stub that starts its route
             before = depot if via[i] else last
             extra = (
-                distance(metric, points, matrix, before, a)
-                + distance(metric, points, matrix, z, node[entry])
-                - distance(metric, points, matrix, before, node[entry])
+                distance(space, before, a)
+                + distance(space, z, node[entry])
+                - distance(space, before, node[entry])
             )
             first = start[i]
             fits = carried[first] + load[u] <= capacity
@@ -239,21 +221,7 @@ def _insert_piece(
 
 @kernel
 def _insert_row(
-    metric,
-    points,
-    matrix,
-    depot,
-    capacity,
-    max_length,
-    size,
-    node,
-    partner,
-    via0,
-    load,
-    length,
-    state,
-    order,
-    via,
+    space, depot, capacity, max_length, size, node, partner, via0, load, length, state, order, via
 ):
     """The intact pieces in their present order, isolated nodes inserted in random order."""
     waiting = np.empty(size, np.int64)
@@ -278,26 +246,14 @@ def _insert_row(
         u = waiting[j]
         waiting[j] = waiting[i]
         n_order = _insert_piece(
-            metric, points, matrix, depot, capacity, max_length, size, node, partner, load, length,
+            space, depot, capacity, max_length, size, node, partner, load, length,
             order, via, n_order, u, start, carried, run,
         )  # fmt: skip
 
 
 @kernel
 def _insert_rows(
-    metric,
-    points,
-    matrix,
-    depot,
-    capacity,
-    max_length,
-    size,
-    node,
-    partner,
-    via0,
-    load,
-    length,
-    state,
+    space, depot, capacity, max_length, size, node, partner, via0, load, length, state
 ):
     rows, width = node.shape
     order = np.full((rows, width), -1, np.int32)
@@ -306,7 +262,7 @@ def _insert_rows(
         line = np.empty(size[b] + 4, np.int32)
         depots = np.zeros(size[b] + 4, np.bool_)
         _insert_row(
-            metric, points, matrix, depot, capacity, max_length,
+            space, depot, capacity, max_length,
             size[b], node[b], partner[b], via0[b], load[b], length[b], state, line, depots,
         )  # fmt: skip
         order[b, : size[b]] = line[: size[b]]
@@ -315,18 +271,19 @@ def _insert_rows(
 
 
 @kernel
-def _local_problem(metric, points, matrix, size, node, partner):
+def _local_problem(space, size, node, partner):
     """Coordinates (or distances), fixed edges and neighbour lists of one reduced graph."""
     xy = np.empty((size, 2), np.float64)
-    near_matrix = np.zeros((size, size) if metric == 7 else (0, 0), np.float64)
+    near_matrix = np.zeros((size, size) if space.metric == EXPLICIT else (0, 0), np.float64)
     held = np.full((size, 2), -1, np.int32)
     for i in range(size):
-        xy[i, 0], xy[i, 1] = points[node[i], 0], points[node[i], 1]
+        xy[i, 0], xy[i, 1] = space.points[node[i], 0], space.points[node[i], 1]
         if partner[i] != i:
             held[i, 0] = partner[i]
-        if metric == 7:
+        if space.metric == EXPLICIT:
             for j in range(size):
-                near_matrix[i, j] = matrix[node[i], node[j]]
+                near_matrix[i, j] = space.matrix[node[i], node[j]]
+    ground = Space(space.metric, xy, near_matrix)
     width = min(NEAREST, size - 1)
     near = np.full((size, max(1, width)), -1, np.int32)
     span = np.empty(size, np.float64)
@@ -336,18 +293,18 @@ def _local_problem(metric, points, matrix, size, node, partner):
         for j in range(size):
             if j == i or partner[i] == j:
                 continue
-            d = distance(metric, xy, near_matrix, i, j)
+            d = distance(ground, i, j)
             if d < span[width - 1]:
                 c = width - 1
                 while c > 0 and span[c - 1] > d:
                     span[c], near[i, c] = span[c - 1], near[i, c - 1]
                     c -= 1
                 span[c], near[i, c] = d, j
-    return xy, near_matrix, held, near
+    return ground, held, near
 
 
 @kernel
-def _greedy_tour(metric, xy, matrix, held, near):
+def _greedy_tour(space, held, near):
     """Hyper-edges, then the shortest candidate edges; loose ends are joined nearest first."""
     size, width = near.shape
     link = np.full((size, 2), -1, np.int32)
@@ -360,7 +317,7 @@ def _greedy_tour(metric, xy, matrix, held, near):
     for i in range(size):
         for c in range(width):
             if near[i, c] >= 0:
-                key[i * width + c] = distance(metric, xy, matrix, i, near[i, c])
+                key[i * width + c] = distance(space, i, near[i, c])
     for e in np.argsort(key):
         if key[e] == np.inf:
             break
@@ -406,7 +363,7 @@ def _greedy_tour(metric, xy, matrix, held, near):
         hop = -1
         for j in range(size):
             if not seen[j] and link[j, 1] < 0:
-                d = distance(metric, xy, matrix, here, j)
+                d = distance(space, here, j)
                 if d < best:
                     best, hop = d, j
         here = hop
@@ -421,15 +378,15 @@ def _positions(tour):
 
 
 @kernel
-def _length(metric, xy, matrix, tour):
+def _length(space, tour):
     total = 0.0
     for i in range(len(tour)):
-        total += distance(metric, xy, matrix, tour[i - 1], tour[i])
+        total += distance(space, tour[i - 1], tour[i])
     return total
 
 
 @kernel
-def _search_tours(metric, points, matrix, size, node, partner, breadth, depth, kicks, reach, state):
+def _search_tours(space, size, node, partner, breadth, depth, kicks, reach, state):
     rows, width = node.shape
     order = np.full((rows, width), -1, np.int32)
     for b in range(rows):
@@ -437,21 +394,19 @@ def _search_tours(metric, points, matrix, size, node, partner, breadth, depth, k
         if m < 4:
             order[b, :m] = np.arange(m)
             continue
-        xy, near_matrix, held, near = _local_problem(metric, points, matrix, m, node[b], partner[b])
-        tour = _greedy_tour(metric, xy, near_matrix, held, near)
+        ground, held, near = _local_problem(space, m, node[b], partner[b])
+        tour = _greedy_tour(ground, held, near)
         present = np.arange(m).astype(np.int32)
         pos = _positions(tour)
         where = present.copy()
-        greedy = _length(metric, xy, near_matrix, tour) - descend(
-            metric, xy, near_matrix, held, near, breadth, depth, tour, pos
-        )
-        kept = _length(metric, xy, near_matrix, present) - descend(
-            metric, xy, near_matrix, held, near, breadth, depth, present, where
+        greedy = _length(ground, tour) - descend(ground, held, near, breadth, depth, tour, pos)
+        kept = _length(ground, present) - descend(
+            ground, held, near, breadth, depth, present, where
         )
         if kept < greedy:
             tour, pos = present, where
         kick_and_settle(
-            metric, xy, near_matrix, held, near, breadth, depth, tour, pos,
+            ground, held, near, breadth, depth, tour, pos,
             state, int(kicks * m), reach,
         )  # fmt: skip
         # begin with a whole piece: if the last node's partner comes first, shift by one
@@ -464,23 +419,9 @@ def _search_tours(metric, points, matrix, size, node, partner, breadth, depth, k
 
 
 @kernel
-def _row_cost(
-    metric,
-    points,
-    matrix,
-    depot,
-    capacity,
-    max_length,
-    size,
-    node,
-    partner,
-    load,
-    length,
-    order,
-    via,
-):
+def _row_cost(space, depot, capacity, max_length, size, node, partner, load, length, order, via):
     verdict, total, _ = judge_row(
-        metric, points, matrix, depot, capacity, max_length,
+        space, depot, capacity, max_length,
         size, node, partner, load, length, order, via,
     )  # fmt: skip
     return total if verdict == OK else np.inf
@@ -488,9 +429,7 @@ def _row_cost(
 
 @kernel
 def _relocate(
-    metric,
-    points,
-    matrix,
+    space,
     depot,
     capacity,
     max_length,
@@ -528,11 +467,11 @@ def _relocate(
                 fresh = False
                 n += 1
             n = _insert_piece(
-                metric, points, matrix, depot, capacity, max_length, size, node, partner, load,
+                space, depot, capacity, max_length, size, node, partner, load,
                 length, trial, trial_via, n, u, start, carried, run,
             )  # fmt: skip
             now = _row_cost(
-                metric, points, matrix, depot, capacity, max_length,
+                space, depot, capacity, max_length,
                 size, node, partner, load, length, trial, trial_via,
             )  # fmt: skip
             if now < best - 1e-9:
@@ -545,19 +484,7 @@ def _relocate(
 
 @kernel
 def _search_routes(
-    metric,
-    points,
-    matrix,
-    depot,
-    capacity,
-    max_length,
-    size,
-    node,
-    partner,
-    via0,
-    load,
-    length,
-    state,
+    space, depot, capacity, max_length, size, node, partner, via0, load, length, state
 ):
     rows, width = node.shape
     order = np.full((rows, width), -1, np.int32)
@@ -571,18 +498,16 @@ def _search_routes(
         run = np.zeros(m + 4, np.float64)
         row = node[b], partner[b], load[b], length[b]
         _insert_row(
-            metric, points, matrix, depot, capacity, max_length,
+            space, depot, capacity, max_length,
             m, node[b], partner[b], via0[b], load[b], length[b], state, line, depots,
         )  # fmt: skip
-        best = _row_cost(metric, points, matrix, depot, capacity, max_length, m, *row, line, depots)
+        best = _row_cost(space, depot, capacity, max_length, m, *row, line, depots)
         while best < np.inf:
             now = _relocate(
-                metric, points, matrix, depot, capacity, max_length, m, *row, line, depots,
+                space, depot, capacity, max_length, m, *row, line, depots,
                 best, start, carried, run,
             )  # fmt: skip
-            now = _exchange_ends(
-                metric, points, matrix, depot, capacity, max_length, m, *row, line, depots, now
-            )
+            now = _exchange_ends(space, depot, capacity, max_length, m, *row, line, depots, now)
             if now >= best - 1e-9:
                 break
             best = now
@@ -593,20 +518,7 @@ def _search_routes(
 
 @kernel
 def _exchange_ends(
-    metric,
-    points,
-    matrix,
-    depot,
-    capacity,
-    max_length,
-    size,
-    node,
-    partner,
-    load,
-    length,
-    order,
-    via,
-    best,
+    space, depot, capacity, max_length, size, node, partner, load, length, order, via, best
 ):
     """2-opt*: two routes cut at joins of theirs swap what follows; the best swap, once."""
     # joins: places i where a piece begins inside a route, or just past a route's open end
@@ -654,10 +566,10 @@ def _exchange_ends(
                 continue
             last_i, last_j = order[i - 1], order[j - 1]
             gain = (
-                distance(metric, points, matrix, node[last_i], node[order[i]])
-                + distance(metric, points, matrix, node[last_j], node[order[j]])
-                - distance(metric, points, matrix, node[last_i], node[order[j]])
-                - distance(metric, points, matrix, node[last_j], node[order[i]])
+                distance(space, node[last_i], node[order[i]])
+                + distance(space, node[last_j], node[order[j]])
+                - distance(space, node[last_i], node[order[j]])
+                - distance(space, node[last_j], node[order[i]])
             )
             if best - gain >= found - 1e-9:
                 continue
@@ -670,7 +582,7 @@ def _exchange_ends(
                     trial_via[w] = via[p]
                     w += 1
             now = _row_cost(
-                metric, points, matrix, depot, capacity, max_length,
+                space, depot, capacity, max_length,
                 size, node, partner, load, length, trial, trial_via,
             )  # fmt: skip
             if now < found - 1e-9:

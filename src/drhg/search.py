@@ -134,7 +134,7 @@ def kicks(task: Task, slice: Slice) -> Iterator[Snapshot]:
     tour = task.start.tour.astype(np.int32)
     pos = np.empty(n, np.int32)
     pos[tour] = np.arange(n, dtype=np.int32)
-    how = (*task.rules.space, task.rules.fixed, near, BREADTH, DEPTH)
+    how = (task.rules.space, task.rules.fixed, near, BREADTH, DEPTH)
     if n <= WHOLE:
         descend(*how, tour, pos)
         yield _tour(task, 0, tour)
@@ -230,12 +230,11 @@ def strings(
     # With an iteration limit the temperature falls with every step, else with the clock.
     cooling = 1.0 if max_iters is None else (COLD / HOT) ** (threads / max(1, max_iters))
     period = None if max_iters is None else max(1, max_iters // (EXCHANGES * threads))
-    limits = (rules.depot, rules.demand, rules.capacity, rules.max_length, rules.service)
 
     def run(i: int, steps: int) -> tuple[float, float, float]:
         current, lowest, heat = chains[i]
         result: tuple[float, float, float] = string_removal.string_slice(
-            *rules.space, *limits, task.nearness.nodes, near, *plans[i],
+            rules, task.nearness.nodes, near, plans[i],
             current, lowest, *bests[i], heat, cooling, steps, states[i],
         )  # fmt: skip
         return result

@@ -91,188 +91,106 @@ def _flatten(next, first, depot):
 
 
 @kernel
-def _take_out(
-    metric,
-    points,
-    matrix,
-    depot,
-    demand,
-    service,
-    next,
-    prev,
-    route,
-    first,
-    last,
-    load,
-    length,
-    stops,
-    node,
-):
+def _take_out(rules, plan, node):
     """Remove a customer from its route; returns the saving."""
-    r = route[node]
-    a, b = prev[node], next[node]
-    if a == depot:
-        first[r] = b
+    r = plan.route[node]
+    a, b = plan.prev[node], plan.next[node]
+    if a == rules.depot:
+        plan.first[r] = b
     else:
-        next[a] = b
-    if b == depot:
-        last[r] = a
+        plan.next[a] = b
+    if b == rules.depot:
+        plan.last[r] = a
     else:
-        prev[b] = a
+        plan.prev[b] = a
     gain = (
-        distance(metric, points, matrix, a, node)
-        + distance(metric, points, matrix, node, b)
-        - distance(metric, points, matrix, a, b)
+        distance(rules.space, a, node)
+        + distance(rules.space, node, b)
+        - distance(rules.space, a, b)
     )
-    route[node] = -1
-    load[r] -= demand[node]
-    length[r] -= gain + service
-    stops[r] -= 1
+    plan.route[node] = -1
+    plan.load[r] -= rules.demand[node]
+    plan.length[r] -= gain + rules.service
+    plan.stops[r] -= 1
     return gain
 
 
 @kernel
-def _put_in(
-    metric,
-    points,
-    matrix,
-    depot,
-    demand,
-    service,
-    next,
-    prev,
-    route,
-    first,
-    last,
-    load,
-    length,
-    stops,
-    node,
-    r,
-    a,
-):
+def _put_in(rules, plan, node, r, a):
     """Insert a customer into route r after `a` (the depot: at its start); returns the cost."""
-    b = first[r] if a == depot else next[a]
-    prev[node], next[node] = a, b
-    if a == depot:
-        first[r] = node
+    b = plan.first[r] if a == rules.depot else plan.next[a]
+    plan.prev[node], plan.next[node] = a, b
+    if a == rules.depot:
+        plan.first[r] = node
     else:
-        next[a] = node
-    if b == depot:
-        last[r] = node
+        plan.next[a] = node
+    if b == rules.depot:
+        plan.last[r] = node
     else:
-        prev[b] = node
+        plan.prev[b] = node
     extra = (
-        distance(metric, points, matrix, a, node)
-        + distance(metric, points, matrix, node, b)
-        - distance(metric, points, matrix, a, b)
+        distance(rules.space, a, node)
+        + distance(rules.space, node, b)
+        - distance(rules.space, a, b)
     )
-    route[node] = r
-    load[r] += demand[node]
-    length[r] += extra + service
-    stops[r] += 1
+    plan.route[node] = r
+    plan.load[r] += rules.demand[node]
+    plan.length[r] += extra + rules.service
+    plan.stops[r] += 1
     return extra
 
 
 @kernel
-def _best_place(
-    metric,
-    points,
-    matrix,
-    depot,
-    demand,
-    capacity,
-    max_length,
-    service,
-    next,
-    prev,
-    route,
-    first,
-    last,
-    load,
-    length,
-    stops,
-    neighbours,
-    node,
-    empty,
-    state,
-):
+def _best_place(rules, plan, neighbours, node, empty, state):
     """Cheapest allowed place of a customer: (cost, route, customer before it); route -1 if none.
 
     Looks beside its nearest customers and at an empty route; at every place only if none is found.
     """
     best = np.inf
     best_route = -1
-    best_after = depot
-    room = capacity - demand[node]
-    slack = max_length - service
+    best_after = rules.depot
+    room = rules.capacity - rules.demand[node]
+    slack = rules.max_length - rules.service
     if empty >= 0:
-        out = distance(metric, points, matrix, depot, node)
+        out = distance(rules.space, rules.depot, node)
         if 2.0 * out <= slack:
             best, best_route = 2.0 * out, empty
     for i in range(min(NEAREST, neighbours.shape[1])):
         near = neighbours[node, i]
-        r = route[near]
-        if r < 0 or load[r] > room:
+        r = plan.route[near]
+        if r < 0 or plan.load[r] > room:
             continue
-        there = distance(metric, points, matrix, near, node)
+        there = distance(rules.space, near, node)
         for side in range(2):
-            other = prev[near] if side == 0 else next[near]
-            extra = (
-                there
-                + distance(metric, points, matrix, other, node)
-                - distance(metric, points, matrix, near, other)
-            )
-            if extra < best and length[r] + extra <= slack and random_float(state) >= BLINK:
+            other = plan.prev[near] if side == 0 else plan.next[near]
+            extra = there + distance(rules.space, other, node) - distance(rules.space, near, other)
+            if extra < best and plan.length[r] + extra <= slack and random_float(state) >= BLINK:
                 best, best_route = extra, r
                 best_after = other if side == 0 else near
     if best_route >= 0:
         return best, best_route, best_after
-    for r in range(len(first)):
-        if stops[r] == 0 or load[r] > room:
+    for r in range(len(plan.first)):
+        if plan.stops[r] == 0 or plan.load[r] > room:
             continue
-        a = depot
-        b = first[r]
+        a = rules.depot
+        b = plan.first[r]
         while True:
             extra = (
-                distance(metric, points, matrix, a, node)
-                + distance(metric, points, matrix, node, b)
-                - distance(metric, points, matrix, a, b)
+                distance(rules.space, a, node)
+                + distance(rules.space, node, b)
+                - distance(rules.space, a, b)
             )
-            if extra < best and length[r] + extra <= slack:
+            if extra < best and plan.length[r] + extra <= slack:
                 best, best_route, best_after = extra, r, a
-            if b == depot:
+            if b == rules.depot:
                 break
             a = b
-            b = next[b]
+            b = plan.next[b]
     return best, best_route, best_after
 
 
 @kernel
-def _remove_strings(
-    metric,
-    points,
-    matrix,
-    depot,
-    demand,
-    service,
-    next,
-    prev,
-    route,
-    first,
-    last,
-    load,
-    length,
-    stops,
-    neighbours,
-    mean_size,
-    seed,
-    state,
-    stamp,
-    mark,
-    out,
-    log,
-):
+def _remove_strings(rules, plan, neighbours, mean_size, seed, state, stamp, mark, out, log):
     """Cut strings out of routes near the seed; returns (customers removed, saving)."""
     n_out = 0
     saving = 0.0
@@ -281,48 +199,47 @@ def _remove_strings(
     done = 0
     for i in range(-1, neighbours.shape[1]):
         node = seed if i < 0 else neighbours[seed, i]
-        r = route[node]
+        r = plan.route[node]
         if r < 0 or mark[r] == stamp:
             continue
         mark[r] = stamp
-        longest = min(float(stops[r]), limit)
+        longest = min(float(plan.stops[r]), limit)
         size = int(1.0 + random_float(state) * longest)
-        size = min(size, stops[r])
+        size = min(size, plan.stops[r])
         # half of the time a string is cut with a piece in its middle spared
         spared = 0
-        if size > 1 and size < stops[r] and random_float(state) < 0.5:
+        if size > 1 and size < plan.stops[r] and random_float(state) < 0.5:
             spared = 1
-            while size + spared < stops[r] and random_float(state) < BLINK:
+            while size + spared < plan.stops[r] and random_float(state) < BLINK:
                 spared += 1
         total = size + spared
         ahead = random_below(state, total)  # the string starts so many places before the node
         start = node
         for _ in range(ahead):
-            if prev[start] == depot:
+            if plan.prev[start] == rules.depot:
                 break
-            start = prev[start]
+            start = plan.prev[start]
         # shift it back if it would run over the end of the route
         tail = start
         reach = 1
-        while reach < total and next[tail] != depot:
-            tail = next[tail]
+        while reach < total and plan.next[tail] != rules.depot:
+            tail = plan.next[tail]
             reach += 1
-        while reach < total and prev[start] != depot:
-            start = prev[start]
+        while reach < total and plan.prev[start] != rules.depot:
+            start = plan.prev[start]
             reach += 1
         keep_from = 1 + random_below(state, size - 1) if spared > 0 and size > 1 else total
         node = start
         for j in range(reach):
-            after = next[node]
+            after = plan.next[node]
             if not (keep_from <= j < keep_from + spared):
                 log[n_out, 0] = node
                 log[n_out, 1] = r
-                log[n_out, 2] = prev[node]
+                log[n_out, 2] = plan.prev[node]
                 out[n_out] = node
                 n_out += 1
                 saving += _take_out(
-                    metric, points, matrix, depot, demand, service,
-                    next, prev, route, first, last, load, length, stops, node,
+                    rules, plan, node,
                 )  # fmt: skip
             node = after
         done += 1
@@ -332,7 +249,7 @@ def _remove_strings(
 
 
 @kernel
-def _sort_for_insertion(metric, points, matrix, depot, demand, out, n_out, state, key):
+def _sort_for_insertion(rules, out, n_out, state, key):
     """Order the customers: at random, by demand, far first or near first (weights 4 4 2 1)."""
     draw = random_below(state, 11)
     for i in range(n_out):
@@ -340,11 +257,11 @@ def _sort_for_insertion(metric, points, matrix, depot, demand, out, n_out, state
         if draw < 4:
             key[i] = random_float(state)
         elif draw < 8:
-            key[i] = -demand[node]
+            key[i] = -rules.demand[node]
         elif draw < 10:
-            key[i] = -distance(metric, points, matrix, depot, node)
+            key[i] = -distance(rules.space, rules.depot, node)
         else:
-            key[i] = distance(metric, points, matrix, depot, node)
+            key[i] = distance(rules.space, rules.depot, node)
     for i in range(1, n_out):
         value, node = key[i], out[i]
         j = i
@@ -356,25 +273,10 @@ def _sort_for_insertion(metric, points, matrix, depot, demand, out, n_out, state
 
 @kernel
 def string_slice(
-    metric,
-    points,
-    matrix,
-    depot,
-    demand,
-    capacity,
-    max_length,
-    service,
+    rules,
     customers,
     neighbours,
-    next,
-    prev,
-    route,
-    first,
-    last,
-    load,
-    length,
-    stops,
-    missing,
+    plan,
     cost,
     best_cost,
     best_next,
@@ -393,7 +295,7 @@ def string_slice(
     n_customers = len(customers)
     if n_customers == 0:
         return cost, best_cost, temperature
-    slots = len(first)
+    slots = len(plan.first)
     room = n_customers + 8
     out = np.empty(room, np.int64)
     key = np.empty(room, np.float64)
@@ -402,19 +304,18 @@ def string_slice(
     absent = np.empty(room, np.int64)
     n_absent = 0
     for i in range(n_customers):
-        if route[customers[i]] < 0:
+        if plan.route[customers[i]] < 0:
             absent[n_absent] = customers[i]
             n_absent += 1
     used = 0
     for r in range(slots):
-        used += 1 if stops[r] > 0 else 0
-    empty = missing[depot]
+        used += 1 if plan.stops[r] > 0 else 0
+    empty = plan.missing[rules.depot]
     for step in range(1, steps + 1):
         mean_size = (n_customers - n_absent) / max(1, used)
         seed = customers[random_below(state, n_customers)]
         n_removed, saving = _remove_strings(
-            metric, points, matrix, depot, demand, service,
-            next, prev, route, first, last, load, length, stops,
+            rules, plan,
             neighbours, mean_size, seed, state, step, mark, out, log,
         )  # fmt: skip
         delta = -saving
@@ -422,37 +323,35 @@ def string_slice(
         used_before = used
         for i in range(n_removed):  # routes that lost their last customer, each counted once
             r = log[i, 1]
-            if stops[r] == 0 and (i + 1 == n_removed or log[i + 1, 1] != r):
+            if plan.stops[r] == 0 and (i + 1 == n_removed or log[i + 1, 1] != r):
                 used -= 1
         before = 0
         for i in range(n_absent):
             out[n_out] = absent[i]
-            before += missing[absent[i]]
+            before += plan.missing[absent[i]]
             n_out += 1
-        _sort_for_insertion(metric, points, matrix, depot, demand, out, n_out, state, key)
+        _sort_for_insertion(rules, out, n_out, state, key)
         n_put = 0
         n_left = 0
         after = 0
         for i in range(n_out):
             node = out[i]
             tries = 0
-            while tries < slots and stops[empty] > 0:  # the next empty route, if there is one
+            while tries < slots and plan.stops[empty] > 0:  # the next empty route, if there is one
                 empty = empty + 1 if empty + 1 < slots else 0
                 tries += 1
             _, r, a = _best_place(
-                metric, points, matrix, depot, demand, capacity, max_length, service,
-                next, prev, route, first, last, load, length, stops,
-                neighbours, node, empty if stops[empty] == 0 else -1, state,
+                rules, plan,
+                neighbours, node, empty if plan.stops[empty] == 0 else -1, state,
             )  # fmt: skip
             if r < 0:
                 n_left += 1
-                after += missing[node]
+                after += plan.missing[node]
             else:
                 delta += _put_in(
-                    metric, points, matrix, depot, demand, service,
-                    next, prev, route, first, last, load, length, stops, node, r, a,
+                    rules, plan, node, r, a,
                 )  # fmt: skip
-                used += 1 if stops[r] == 1 else 0
+                used += 1 if plan.stops[r] == 1 else 0
                 key[n_put] = node
                 n_put += 1
         if n_left == 0 and n_absent == 0:
@@ -463,13 +362,13 @@ def string_slice(
             keep = n_absent > 0 and after <= before
         for i in range(n_removed if keep else 0):  # without triangles a shorter string is longer
             r = log[i, 1]
-            if stops[r] > 0 and length[r] > max_length * (1.0 + 1e-10):
+            if plan.stops[r] > 0 and plan.length[r] > rules.max_length * (1.0 + 1e-10):
                 keep = False
         if n_left > 0:
             w = 0
             for i in range(n_out):
-                if route[out[i]] < 0:
-                    missing[out[i]] += 1
+                if plan.route[out[i]] < 0:
+                    plan.missing[out[i]] += 1
                     if keep:
                         absent[w] = out[i]
                         w += 1
@@ -479,21 +378,19 @@ def string_slice(
             absent[:n_absent].sort()  # as a new slice would list them
             if n_absent == 0 and cost < best_cost - 1e-9:
                 best_cost = cost
-                best_next[:] = next
-                best_first[:] = first
+                best_next[:] = plan.next
+                best_first[:] = plan.first
         else:
             used = used_before
             for i in range(n_put - 1, -1, -1):
                 _take_out(
-                    metric, points, matrix, depot, demand, service,
-                    next, prev, route, first, last, load, length, stops, int(key[i]),
+                    rules, plan, int(key[i]),
                 )  # fmt: skip
             for i in range(n_removed - 1, -1, -1):
                 _put_in(
-                    metric, points, matrix, depot, demand, service,
-                    next, prev, route, first, last, load, length, stops,
+                    rules, plan,
                     log[i, 0], log[i, 1], log[i, 2],
                 )  # fmt: skip
         temperature *= cooling
-    missing[depot] = empty
+    plan.missing[rules.depot] = empty
     return cost, best_cost, temperature

@@ -66,7 +66,9 @@ def _cut_edge(cut, log, count, p):
     n = len(cut)
     if cut[p]:
         return count, 0
-    new = (0 if cut[p - 1 if p > 0 else n - 1] else 1) + (0 if cut[p + 1 if p + 1 < n else 0] else 1)
+    new = (0 if cut[p - 1 if p > 0 else n - 1] else 1) + (
+        0 if cut[p + 1 if p + 1 < n else 0] else 1
+    )
     cut[p] = True
     log[count] = p
     return count + 1, new

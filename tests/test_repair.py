@@ -1,0 +1,195 @@
+"""Repairers: whatever they answer is judged; what is judged good restores to a valid solution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import drhg
+from drhg import hypergraph as hg
+from drhg.problem import Metric
+from drhg.repair import InsertionRepair, LocalSearchRepair, Repair
+
+REPAIRERS: dict[str, Callable[[], Repair]] = {
+    "insertion": InsertionRepair,
+    "local": LocalSearchRepair,
+    "local without kicks": lambda: LocalSearchRepair(kicks=0.0),
+}
+ROWS = 3
+
+
+@pytest.fixture(params=REPAIRERS.values(), ids=REPAIRERS.keys())
+def repair(request: pytest.FixtureRequest) -> Repair:
+    return request.param()
+
+
+def cut(
+    instance: drhg.Instance, routes: list[list[int]], rng: np.random.Generator, depot_edges: str
+) -> tuple[hg.Rules, hg.Plan, hg.Graphs]:
+    """A batch of reduced graphs of one solution, of unequal sizes."""
+    rules = hg.rules_of(instance)
+    plan = hg.plan_of(rules, drhg.Solution(routes))
+    nearness = hg.Nearness(instance)
+    top = len(nearness.nodes)
+    ranked = nearness.around(rng.choice(nearness.nodes, size=ROWS), top)
+    counts = rng.integers(1, top + 1, size=ROWS)
+    cuts = hg.destroy_nearest(rules, plan, ranked, counts, depot_edges=depot_edges)
+    return rules, plan, hg.reduce(rules, plan, *cuts)
+
+
+def pieces_stay(graphs: hg.Graphs, row: int, order: list[int]) -> bool:
+    """Whether both ends of every hyper-edge follow one another."""
+    place = {u: i for i, u in enumerate(order)}
+    return all(
+        abs(place[u] - place[int(graphs.partner[row, u])]) <= 1
+        for u in order
+        if graphs.partner[row, u] >= 0
+    )
+
+
+def judged(
+    instance: drhg.Instance,
+    routes: list[list[int]],
+    rng: np.random.Generator,
+    repair: Repair,
+    depot_edges: str = "adjacent",
+) -> list[tuple[bool, float]]:
+    """Repair a batch; everything judged good must restore to a valid solution of that cost."""
+    rules, plan, graphs = cut(instance, routes, rng, depot_edges)
+    repaired = repair(rules, graphs, rng)
+    good, change = hg.judge(rules, plan, graphs, repaired)
+    before = reference.cost(instance, routes)
+    for row in range(len(graphs)):
+        m = int(graphs.size[row])
+        order = repaired.order[row, :m].tolist()
+        assert sorted(order) == list(range(m))
+        assert (repaired.order[row, m:] == -1).all()
+        assert pieces_stay(graphs, row, order)
+        if not good[row]:
+            assert change[row] == np.inf
+            continue
+        solution = hg.solution_of(rules, hg.restore(rules, plan, graphs, row, repaired))
+        assert drhg.check(instance, solution) == []
+        now = reference.cost(instance, [route.tolist() for route in solution.routes])
+        assert now - before == pytest.approx(change[row], abs=1e-6)
+    return list(zip(good.tolist(), change.tolist(), strict=True))
+
+
+SEEDS = st.integers(0, 2**32 - 1)
+SHAPES = st.sampled_from(reference.SHAPES)
+METRICS = st.sampled_from(list(Metric))
+
+
+@pytest.mark.parametrize("name", REPAIRERS)
+@settings(max_examples=60)
+@given(seed=SEEDS, n=st.integers(3, 40), shape=SHAPES, metric=METRICS, fixed=st.booleans())
+def test_tours(name: str, seed: int, n: int, shape: str, metric: Metric, fixed: bool) -> None:
+    rng = np.random.default_rng(seed)
+    instance, tour = reference.random_tour(rng, n, shape, metric, 0.3 if fixed else 0.0)
+    verdicts = judged(instance, [tour], rng, REPAIRERS[name]())
+    assert all(good for good, _ in verdicts)  # a tour has no limits to break
+    if name != "insertion":  # starts from the present order too
+        assert all(change <= 1e-9 for _, change in verdicts)
+
+
+@pytest.mark.parametrize("name", REPAIRERS)
+@settings(max_examples=60)
+@given(
+    seed=SEEDS,
+    customers=st.integers(1, 25),
+    shape=SHAPES,
+    metric=METRICS,
+    limit=st.booleans(),
+    fleet=st.booleans(),
+    depot_edges=st.sampled_from(list(hg.DEPOT_EDGES)),
+)
+def test_plans(
+    name: str,
+    seed: int,
+    customers: int,
+    shape: str,
+    metric: Metric,
+    limit: bool,
+    fleet: bool,
+    depot_edges: str,
+) -> None:
+    rng = np.random.default_rng(seed)
+    instance, routes = reference.random_plan(
+        rng, customers, shape, metric, limit=limit, fleet=fleet
+    )
+    verdicts = judged(instance, routes, rng, REPAIRERS[name](), depot_edges)
+    if not (limit or fleet):  # capacity alone is always kept: a route of one's own is allowed
+        assert all(good for good, _ in verdicts)
+
+
+def test_the_same_seed_gives_the_same_repair(repair: Repair) -> None:
+    for instance, routes in (
+        reference.random_tour(np.random.default_rng(1), 30, "random", Metric.EXACT),
+        reference.random_plan(np.random.default_rng(1), 30, "random", Metric.EXACT),
+    ):
+        solution = [routes] if not instance.is_cvrp else routes
+        rules, _, graphs = cut(instance, solution, np.random.default_rng(2), "adjacent")
+        first, second = (repair(rules, graphs, np.random.default_rng(3)) for _ in range(2))
+        assert np.array_equal(first.order, second.order)
+        assert np.array_equal(first.via, second.via)
+
+
+def test_an_empty_batch(repair: Repair) -> None:
+    for instance in (drhg.uniform_tsp(10, seed=1), drhg.uniform_cvrp(10, seed=1)):
+        rules = hg.rules_of(instance)
+        start = [range(10)] if not instance.is_cvrp else [[i] for i in range(1, 11)]
+        plan = hg.plan_of(rules, drhg.Solution(start))
+        none = np.zeros((0, 4), dtype=np.int32)
+        graphs = hg.reduce(rules, plan, none, np.zeros(0, dtype=np.int32))
+        assert repair(rules, graphs, np.random.default_rng(0)).order.shape[0] == 0
+
+
+def test_insertion_puts_a_node_back_where_it_is_cheapest() -> None:
+    """A square with one corner visited out of turn: destroying that corner mends it."""
+    square = drhg.tsp([[0, 0], [0, 2], [2, 2], [2, 0], [1, 0]])
+    rules = hg.rules_of(square)
+    plan = hg.plan_of(rules, drhg.Solution([[0, 1, 4, 2, 3]]))
+    ranked = np.array([[4]], dtype=np.int32)
+    graphs = hg.reduce(rules, plan, *hg.destroy_nearest(rules, plan, ranked, 1))
+    repaired = InsertionRepair()(rules, graphs, np.random.default_rng(0))
+    good, change = hg.judge(rules, plan, graphs, repaired)
+    solution = hg.solution_of(rules, hg.restore(rules, plan, graphs, 0, repaired))
+    assert good[0]
+    assert drhg.cost(square, solution) == 8.0
+    assert change[0] == pytest.approx(8.0 - (6.0 + 2 * 5**0.5))
+
+
+def test_local_search_swaps_the_tails_of_two_routes() -> None:
+    """Two routes that cross: only exchanging what follows the crossing helps, no relocation."""
+    xy = [[0, 0], [-1, 4], [1, 4], [1, 8], [-1, 8]]
+    cross = drhg.cvrp(xy, [0, 5, 5, 5, 5], capacity=10)
+    rules = hg.rules_of(cross)
+    plan = hg.plan_of(rules, drhg.Solution([[1, 3], [2, 4]]))
+    # cut just the two edges that cross
+    cuts = np.array([[p for p in range(len(plan.order)) if plan.order[p] in (1, 2)]], np.int32)
+    graphs = hg.reduce(rules, plan, cuts, np.array([2], np.int32))
+    repaired = LocalSearchRepair()(rules, graphs, np.random.default_rng(0))
+    solution = hg.solution_of(rules, hg.restore(rules, plan, graphs, 0, repaired))
+    assert reference.undirected([r.tolist() for r in solution.routes]) == reference.undirected(
+        [[1, 4], [2, 3]]
+    )
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_local_search_finds_the_best_small_tours(seed: int) -> None:
+    """All edges cut: the reduced graph is the instance, and kicks get out of local optima."""
+    rng = np.random.default_rng(seed)
+    instance, tour = reference.random_tour(rng, 7, "random", Metric.EXACT)
+    rules = hg.rules_of(instance)
+    plan = hg.plan_of(rules, drhg.Solution([tour]))
+    ranked = np.arange(7, dtype=np.int32)[None, :]
+    graphs = hg.reduce(rules, plan, *hg.destroy_nearest(rules, plan, ranked, 7))
+    repaired = LocalSearchRepair(kicks=20.0)(rules, graphs, rng)
+    _, change = hg.judge(rules, plan, graphs, repaired)
+    best, _ = reference.best_tour(instance)
+    assert reference.cost(instance, [tour]) + change[0] == pytest.approx(best)
