@@ -12,13 +12,14 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 DEMO_REFERENCE ?= 23.025778499059655
 DEMO_SECONDS   ?= 8
 
-.PHONY: help demo test lint clean
+.PHONY: help demo pictures test lint clean
 
 help:
-	@echo "make demo    install, solve a problem of 1,000 cities, draw it to out/demo.png"
-	@echo "make test    install, then lint, types and tests"
-	@echo "make lint    lint and types only"
-	@echo "make clean   remove everything that was built"
+	@echo "make demo        install, solve a problem of 1,000 cities, draw it to out/demo.png"
+	@echo "make pictures    draw the pictures of the documentation again"
+	@echo "make test        install, then lint, types and tests"
+	@echo "make lint        lint and types only"
+	@echo "make clean       remove everything that was built"
 
 demo: $(VENV)/.demo
 	@mkdir -p out
@@ -26,6 +27,13 @@ demo: $(VENV)/.demo
 	$(BIN)/drhg solve out/demo.tsp -t $(DEMO_SECONDS) -s 1 --threads 2 -o out/demo.tour --plot out/demo.png -f json > out/demo.json
 	@$(BIN)/python examples/gap.py out/demo.json $(DEMO_REFERENCE)
 	@echo "picture    out/demo.png"
+
+pictures: $(VENV)/.demo
+	@mkdir -p out
+	$(BIN)/drhg generate uniform-tsp -n 100 -s 5 -o out/film.tsp
+	$(BIN)/drhg plot out/film.tsp --film -s 5 -o docs/film.png
+	$(BIN)/drhg generate uniform-cvrp -n 80 -s 26 -o out/film-cvrp.vrp
+	$(BIN)/drhg plot out/film-cvrp.vrp --film -s 26 -o docs/film-cvrp.png
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile

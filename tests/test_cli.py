@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import signal
 import subprocess
 import sys
@@ -191,6 +192,22 @@ def test_table_and_log_go_to_their_streams() -> None:
     assert lines[3][:4] == ["cross", "5", "68", "2"]
     assert result.stderr.startswith("drhg: square: 0.0 s, iteration 0, cost 50\n")
     assert run("solve", "square.tsp", "-q").stderr == ""
+
+
+@pytest.mark.usefixtures("here")
+def test_what_the_package_logs_is_shown(
+    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    solve = prepared.solve
+
+    def talkative(instance: drhg.Instance, **options: Any) -> Outcome:
+        logging.getLogger("drhg").info("compiling")
+        return solve(instance, **options)
+
+    monkeypatch.setattr(sys.modules["drhg.solver"], "solve", talkative)
+    assert run("solve", "square.tsp").stderr.splitlines()[0] == "drhg: square: compiling"
+    assert run("solve", "square.tsp", "-q").stderr == ""
+    assert logging.getLogger("drhg").handlers == []
 
 
 @pytest.mark.usefixtures("here", "prepared")

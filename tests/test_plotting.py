@@ -8,10 +8,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from PIL import Image
 
 import drhg
-from drhg.plotting import plot_convergence, plot_solution, save_solution
+from drhg.plotting import (
+    FRAMES,
+    GONE,
+    LEG,
+    NEW,
+    TOUR,
+    Step,
+    film_strip,
+    plot_convergence,
+    plot_destroyed,
+    plot_hypergraph,
+    plot_restored,
+    plot_solution,
+    save_animation,
+    save_solution,
+    take_step,
+    watch,
+)
 
 
 @dataclass(frozen=True)
@@ -96,3 +115,109 @@ def test_degenerate_maps(tmp_path: Path, points: list[list[float]]) -> None:
 def test_an_unknown_ending_is_refused(tmp_path: Path) -> None:
     with pytest.raises(drhg.DrhgError, match=r"\.png"):
         save_solution(tmp_path / "picture.bmp", drhg.uniform_tsp(5))
+
+
+# --- a step of destroy and repair -----------------------------------------------------------------
+
+
+def edges(instance: drhg.Instance, solution: drhg.Solution) -> list[tuple[int, int]]:
+    found = []
+    for route in solution.routes:
+        stops = [instance.depot, *route.tolist()] if instance.is_cvrp else route.tolist()
+        found += [tuple(sorted(e)) for e in zip(stops, stops[1:] + stops[:1], strict=True)]
+    return sorted(found)
+
+
+def drawn(ax: Axes, instance: drhg.Instance, color: str) -> list[tuple[int, int]]:
+    """The edges drawn in one colour, as pairs of nodes."""
+    assert instance.xy is not None
+    node = {tuple(point): i for i, point in enumerate(instance.xy.tolist())}
+    found = []
+    for collection in ax.collections:
+        if hasattr(collection, "get_segments") and to_hex(collection.get_color()[0]) == color:
+            found += [tuple(sorted(node[tuple(p)] for p in s)) for s in collection.get_segments()]
+    return sorted(found)
+
+
+@pytest.fixture(params=[drhg.uniform_tsp(60, seed=3), drhg.uniform_cvrp(50, seed=3)], ids=str)
+def step(request: pytest.FixtureRequest) -> Step:
+    return take_step(request.param, seed=1, k=12)
+
+
+def test_a_step_is_one_of_the_search(step: Step) -> None:
+    before, after = edges(step.instance, step.before), edges(step.instance, step.after)
+    assert drhg.check(step.instance, step.after) == []
+    assert drhg.cost(step.instance, step.after) < drhg.cost(step.instance, step.before)
+    cut = sorted(tuple(sorted(edge)) for edge in step.cut)
+    assert set(before) - set(after) <= set(cut)
+    assert len(step.destroyed) == 12
+    nodes = set(step.graphs.node[0].tolist())
+    assert set(step.destroyed.tolist()) <= nodes
+    ends = {i for piece in step.pieces for i in (piece[0], piece[-1])}
+    assert ends <= nodes | {step.instance.depot}
+    for piece in step.pieces:
+        pairs = zip(piece.tolist(), piece[1:].tolist(), strict=False)
+        assert {tuple(sorted(pair)) for pair in pairs} <= set(before)
+
+
+def test_what_is_cut_and_what_is_kept(ax: Axes, step: Step) -> None:
+    plot_destroyed(ax, step)
+    cut = sorted(tuple(sorted(edge)) for edge in step.cut)
+    assert drawn(ax, step.instance, GONE) == cut
+    kept = drawn(ax, step.instance, TOUR) + drawn(ax, step.instance, LEG)
+    assert set(kept) == set(edges(step.instance, step.before)) - set(cut)
+
+
+def test_the_repair_closes_what_was_cut(ax: Axes, step: Step) -> None:
+    """Intact pieces and the edges of the repair are, together, the new solution's touched part."""
+    plot_hypergraph(ax, step, repaired=True)
+    new = drawn(ax, step.instance, NEW)
+    assert set(new) <= set(edges(step.instance, step.after))
+    fresh = set(edges(step.instance, step.after)) - set(edges(step.instance, step.before))
+    assert fresh <= set(new)
+    assert len(ax.patches) == len(step.pieces)
+    bare = Figure().add_subplot()
+    plot_hypergraph(bare, step)
+    assert drawn(bare, step.instance, NEW) == []
+
+
+def test_what_changed(ax: Axes, step: Step) -> None:
+    before, after = edges(step.instance, step.before), edges(step.instance, step.after)
+    plot_restored(ax, step)
+    assert set(drawn(ax, step.instance, NEW)) == set(after) - set(before)
+    assert set(drawn(ax, step.instance, GONE)) == set(before) - set(after)
+
+
+@pytest.mark.parametrize("n", [3, 4, 8])
+def test_films_of_tiny_instances(tmp_path: Path, n: int) -> None:
+    film_strip(tmp_path / "a.png", drhg.uniform_tsp(n, seed=1))
+    film_strip(tmp_path / "b.png", drhg.uniform_cvrp(n, seed=1))
+    film_strip(tmp_path / "c.png", drhg.tsp([[1, 1]] * n), drhg.Solution([range(n)]))
+
+
+def test_a_film_is_the_same_every_time(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        film_strip(tmp_path / f"{name}.png", drhg.uniform_tsp(40, seed=1), seed=2)
+    a, b = (Path(tmp_path / f"{name}.png").read_bytes() for name in "ab")
+    assert a == b
+
+
+def test_a_run_as_a_film(tmp_path: Path) -> None:
+    instance = drhg.uniform_tsp(40, seed=1)
+    frames = watch(instance, seconds=0.3, seed=1)
+    costs = [point.cost for point, _ in frames]
+    assert costs == sorted(set(costs), reverse=True)
+    assert costs == [drhg.cost(instance, solution) for _, solution in frames]
+    save_animation(tmp_path / "run.gif", instance, frames * 40)  # more than there is room for
+    with Image.open(tmp_path / "run.gif") as picture:
+        assert 1 < picture.n_frames <= FRAMES
+    with pytest.raises(drhg.DrhgError, match=r"\.gif"):
+        save_animation(tmp_path / "run.png", instance, frames)
+    with pytest.raises(drhg.DrhgError, match="at least one"):
+        save_animation(tmp_path / "run.gif", instance, [])
+
+
+def test_watching_ends_when_asked() -> None:
+    asked = iter([False, True])
+    frames = watch(drhg.uniform_cvrp(20, seed=1), seconds=60, should_stop=lambda: next(asked))
+    assert 1 <= len(frames) <= 3

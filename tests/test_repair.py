@@ -150,12 +150,13 @@ def test_an_empty_batch(repair: Repair) -> None:
 
 
 def test_insertion_puts_a_node_back_where_it_is_cheapest() -> None:
-    """A square with one corner visited out of turn: destroying that corner mends it."""
+    """A point of the lower side is visited out of turn; the right side stays a hyper-edge."""
     square = drhg.tsp([[0, 0], [0, 2], [2, 2], [2, 0], [1, 0]])
     rules = hg.rules_of(square)
     plan = hg.plan_of(rules, drhg.Solution([[0, 1, 4, 2, 3]]))
-    ranked = np.array([[4]], dtype=np.int32)
-    graphs = hg.reduce(rules, plan, *hg.destroy_nearest(rules, plan, ranked, 1))
+    ranked = np.array([[4, 0]], dtype=np.int32)
+    graphs = hg.reduce(rules, plan, *hg.destroy_nearest(rules, plan, ranked, 2))
+    assert graphs.node[0].tolist() == [1, 4, 2, 3, 0]
     repaired = InsertionRepair()(rules, graphs, np.random.default_rng(0))
     good, change = hg.judge(rules, plan, graphs, repaired)
     solution = hg.solution_of(rules, hg.restore(rules, plan, graphs, 0, repaired))

@@ -309,7 +309,7 @@ def test_improvements_are_reported_as_they_come(instance: drhg.Instance, repair:
         assert drhg.check(instance, solution) == []
         seen.append((point, drhg.cost(instance, solution)))
 
-    result = checked(drhg.solve(instance, max_iters=300, repair=repair, on_improve=note))
+    result = checked(drhg.solve(instance, max_iters=60, repair=repair, on_improve=note))
     costs = [point.cost for point, _ in seen]
     assert costs == [cost for _, cost in seen]
     assert costs == sorted(set(costs), reverse=True)

@@ -664,26 +664,14 @@ def plot(
             if film:
                 plotting.film_strip(picture, task, answer, seed=seed)
             elif animate:
-                _animate(picture, task, answer, time_limit, seed)
+                with STOP.patient():
+                    asked = STOP.requested
+                    frames = plotting.watch(task, answer, time_limit, seed, should_stop=asked)
+                    plotting.save_animation(picture, task, frames)
             else:
                 plotting.save_solution(picture, task, answer, title)
     print(picture)
-
-
-def _animate(
-    picture: Path, instance: Instance, start: Solution | None, seconds: float, seed: int
-) -> None:
-    """Film the region search, which shows more of what it does than the compiled searches."""
-    from drhg import plotting, solver
-
-    frames: list[tuple[TracePoint, Solution]] = []
-    with STOP.patient():
-        solver.solve(
-            instance, time_limit=seconds, seed=seed, init=start or "auto", repair="local",
-            on_improve=lambda point, found: frames.append((point, found)),
-            should_stop=STOP.requested,
-        )  # fmt: skip
-        plotting.save_animation(picture, instance, frames)
+    raise typer.Exit(STOP.exit_code)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,11 @@ def _cache_folder() -> str:
 CACHE_FOLDER = _cache_folder()
 
 
+def is_cold() -> bool:
+    """Whether nothing has been compiled on this machine yet, so that a first call takes long."""
+    return not CACHE_FOLDER or next(Path(CACHE_FOLDER).rglob("*.nbi"), None) is None
+
+
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile on first call, without the GIL, cached on disk in the package's own folder."""
     config: Any = numba.config

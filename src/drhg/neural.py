@@ -439,7 +439,7 @@ class Compiled:
 
 
 @kernel
-def _best_rows(metric, points, matrix, size, node, partner, order, times):
+def _best_rows(space, size, node, partner, order, times):
     """Of each `times` rows in sequence, the one whose free edges are shortest."""
     out = np.empty(len(size) // times, np.int64)
     for b in range(len(out)):
@@ -450,7 +450,7 @@ def _best_rows(metric, points, matrix, size, node, partner, order, times):
             for i in range(m):
                 a, z = order[r, i], order[r, i + 1 if i + 1 < m else 0]
                 if partner[r, a] != z:
-                    total += distance(metric, points, matrix, node[r, a], node[r, z])
+                    total += distance(space, node[r, a], node[r, z])
             if r == b * times or total < best:
                 best, out[b] = total, r
     return out
@@ -490,7 +490,7 @@ class NeuralRepair:
         orient_rows(feat, size, self.model.config.relative, turns, rng.random(len(size)) < 0.5)
         order = decode(self.model, feat, partner, size, start, None if self.greedy else rng)
         if times > 1:
-            order = order[_best_rows(*rules.space, size, node, partner, order, times)]
+            order = order[_best_rows(rules.space, size, node, partner, order, times)]
         return Repaired(order, np.zeros(order.shape, np.bool_))
 
 

@@ -7,7 +7,8 @@ without a screen and from any thread.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -152,14 +153,10 @@ def take_step(
     By default a fifth of the nodes, at most 25; local search; the paper's starts.
     """
     from drhg import hypergraph
-    from drhg.construct import construct
     from drhg.repair import LocalSearchRepair
 
-    if solution is None:
-        name = "insertion" if not instance.is_cvrp or instance.xy is None else "sweep"
-        solution, unplaced = construct(instance, name, seed)
-        if len(unplaced):
-            raise DrhgError(f"{instance.name}: no start places all customers")
+    paper = "sweep" if instance.is_cvrp and instance.xy is not None else "insertion"
+    solution = solution or _start(instance, paper, seed)
     rng = np.random.default_rng(seed)
     rules, nearness = hypergraph.rules_of(instance), hypergraph.Nearness(instance)
     plan = hypergraph.plan_of(rules, solution)
@@ -187,6 +184,15 @@ def take_step(
         repaired=hypergraph.Repaired(repaired.order[one], repaired.via[one]),
         pieces=_pieces(order, graphs, row),
     )
+
+
+def _start(instance: Instance, name: str, seed: int) -> Solution:
+    from drhg.construct import construct
+
+    solution, unplaced = construct(instance, name, seed)
+    if len(unplaced):
+        raise DrhgError(f"{instance.name}: no start places all customers")
+    return solution
 
 
 def _pieces(order: Any, graphs: Graphs, row: int) -> tuple[Ints, ...]:
@@ -425,6 +431,36 @@ def _draw_piece(ax: Axes, points: Floats, piece: Ints) -> None:
 # --- a run as a film -----------------------------------------------------------------------------
 
 
+def watch(
+    instance: Instance,
+    start: Solution | None = None,
+    seconds: float = 5.0,
+    seed: int = 0,
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> list[tuple[TracePoint, Solution]]:
+    """Run the region search in small steps from a poor start; every improvement is a frame."""
+    from drhg import search
+    from drhg.criteria import improve
+    from drhg.repair import LocalSearchRepair
+    from drhg.solver import TracePoint
+
+    start = start or _start(instance, "space-filling", seed)
+    task = search.task_of(instance, start, seed, threads=1)
+    parts = LocalSearchRepair(), search.nearest_cluster(4, 12), improve
+    frames = [(TracePoint(0.0, 0, cost(instance, start)), start)]
+    iterations, began = 0, time.perf_counter()
+    for snapshot in search.regions(task, *parts, lambda: 1, lambda: 0.0):
+        iterations += snapshot.iterations
+        now = time.perf_counter() - began
+        if snapshot.cost < frames[-1][0].cost - 1e-9:
+            solution = snapshot.solution()
+            frames.append((TracePoint(now, iterations, cost(instance, solution)), solution))
+        if now >= seconds or should_stop():
+            break
+    return frames
+
+
 def save_animation(
     path: PathLike, instance: Instance, frames: Sequence[tuple[TracePoint, Solution]]
 ) -> None:
@@ -456,23 +492,24 @@ def _frame(instance: Instance, trace: Sequence[TracePoint], i: int, solution: So
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    ratio = _ratio(instance)
-    figure = Figure(figsize=(5.4, 5.4 * ratio + 1.9), dpi=100, facecolor="white")
-    tall = 5.4 * ratio / (5.4 * ratio + 1.9)
-    ax = figure.add_axes((0.02, 0.99 - tall - 0.06, 0.96, tall - 0.02))
+    wide, below, above = 5.4, 1.5, 0.45  # inches
+    side = wide * _ratio(instance)
+    tall = below + side + above
+    figure = Figure(figsize=(wide, tall), dpi=100, facecolor="white")
+    ax = figure.add_axes((0.02, below / tall, 0.96, side / tall))
     plot_solution(ax, instance, solution)
-    point = trace[i]
-    figure.text(0.04, 0.985, instance.name, fontsize=12, fontweight="bold", color=INK, va="top")
+    point, top = trace[i], 1 - 0.12 / tall
+    figure.text(0.04, top, instance.name, fontsize=12, fontweight="bold", color=INK, va="top")
     figure.text(
-        0.96, 0.985, f"cost {_shown(point.cost)}  ·  {point.seconds:.1f} s", fontsize=11,
+        0.96, top, f"cost {_shown(point.cost)}  ·  iteration {point.iterations:,}", fontsize=11,
         color=MUTED, va="top", ha="right",
     )  # fmt: skip
-    below = figure.add_axes((0.13, 0.075, 0.83, max(0.1, 0.9 - tall)))
-    seconds, costs = [p.seconds for p in trace], [p.cost for p in trace]
-    below.plot(seconds, costs, drawstyle="steps-post", color=FAINT, linewidth=1.2)
-    below.plot(seconds[: i + 1], costs[: i + 1], drawstyle="steps-post", color=TOUR, linewidth=1.8)
-    below.plot(point.seconds, point.cost, "o", color=TOUR, markersize=4)
-    _plain_axes(below)
+    lower = figure.add_axes((0.13, 0.3 / tall, 0.83, (below - 0.55) / tall))
+    steps, costs = [p.iterations for p in trace], [p.cost for p in trace]
+    lower.plot(steps, costs, drawstyle="steps-post", color=FAINT, linewidth=1.2)
+    lower.plot(steps[: i + 1], costs[: i + 1], drawstyle="steps-post", color=TOUR, linewidth=1.8)
+    lower.plot(point.iterations, point.cost, "o", color=TOUR, markersize=4)
+    _plain_axes(lower)
     canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import sys
 import threading
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from drhg.problem import Instance
     from drhg.solver import Result, TracePoint
 
+LOG = logging.getLogger("drhg")
 LOG_EVERY = 1.0  # seconds between plain log lines
 
 
@@ -60,11 +62,16 @@ class Trace:
                 self._stream.write(json.dumps(row) + "\n")
 
 
-class View:
-    """Progress on stderr: one live line on a terminal, a line now and then elsewhere."""
+class View(logging.Handler):
+    """Progress on stderr: one live line on a terminal, a line now and then elsewhere.
+
+    What the package logs is shown the same way.
+    """
 
     def __init__(self, instance: Instance, seconds: float | None, quiet: bool) -> None:
+        super().__init__(logging.INFO)
         self._instance, self._seconds, self._quiet = instance, seconds, quiet
+        self._note = ""
         self._best: TracePoint | None = None
         self._began = self._logged = time.monotonic()
         self._live: Any = nullcontext()
@@ -85,12 +92,21 @@ class View:
             )
             self._quiet = True  # nothing but the live line
         self._live.__enter__()
+        LOG.addHandler(self)
+        LOG.setLevel(logging.INFO)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._note = record.getMessage()
+        if not self._quiet:
+            say(f"{self._instance.name}: {self._note}")
 
     def __exit__(self, *error: object) -> None:
+        LOG.removeHandler(self)
         self._live.__exit__(*error)
 
     def improved(self, point: TracePoint) -> None:
         first, self._best = self._best is None, point
+        self._note = self._note if point.iterations == 0 else ""
         now = time.monotonic()
         if not self._quiet and (first or now - self._logged >= LOG_EVERY):
             self._logged = now
@@ -108,6 +124,7 @@ class View:
         if self._best is not None:
             parts.append(f"cost [bold green]{_number(self._best.cost)}[/bold green]")
             parts.append(f"iteration {self._best.iterations:,}")
+        parts += [escape(self._note)] if self._note else []
         spinner.update(text="[dim] · [/dim]".join(parts))
         return spinner  # type: ignore[no-any-return]
 

@@ -6,6 +6,7 @@ the calling thread watches limits and signals and always has a solution to retur
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -23,6 +24,8 @@ from drhg.problem import Cost, Instance, Solution, check, cost, validated
 if TYPE_CHECKING:
     from drhg.repair import Repair
     from drhg.search import Destroy, Snapshot
+
+log = logging.getLogger("drhg")
 
 REPAIRS = ("auto", "local", "insertion")
 DEFAULT_SECONDS = 10.0
@@ -238,6 +241,10 @@ def _search(
     """Build a better start, then run the search that the repairer belongs to."""
     from drhg import repair as repairers
     from drhg import search
+    from drhg.compiled import is_cold
+
+    if is_cold():
+        log.info("compiling for the first time, about 15 s; kept for later runs")
 
     instance = board.instance
     by_region = repair != "auto"

@@ -76,6 +76,41 @@ def read_config(path: Path) -> Config:
 # --- optimiser -----------------------------------------------------------------------------------
 
 
+class Muon(torch.optim.Optimizer):
+    """Momentum whose steps are orthogonal matrices (five Newton-Schulz iterations, in float32).
+
+    torch has one too, but in bfloat16, which some CPUs announce and then refuse to run.
+    """
+
+    def __init__(self, matrices: list[Tensor], config: Config) -> None:
+        super().__init__(matrices, {"lr": config.rate_muon, "decay": config.weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            alike: dict[torch.Size, list[Tensor]] = {}
+            for p in group["params"]:
+                alike.setdefault(p.shape, []).append(p)
+            for shape, matrices in alike.items():
+                for p in matrices:
+                    if not self.state[p]:
+                        self.state[p]["momentum"] = torch.zeros_like(p)
+                    self.state[p]["momentum"].lerp_(p.grad, 0.05)
+                ahead = [p.grad.lerp(self.state[p]["momentum"], 0.95) for p in matrices]
+                x = torch.stack(ahead)  # (N, rows, columns)
+                if shape[0] > shape[1]:
+                    x = x.mT
+                x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
+                for _ in range(5):
+                    a = x @ x.mT
+                    x = 3.4445 * x + (2.0315 * a @ a - 4.7750 * a) @ x
+                if shape[0] > shape[1]:
+                    x = x.mT
+                size = group["lr"] * max(1.0, shape[0] / shape[1]) ** 0.5
+                for p, update in zip(matrices, x, strict=True):
+                    p.mul_(1 - group["lr"] * group["decay"]).add_(update, alpha=-size)
+
+
 def optimisers(network: Network, config: Config) -> list[torch.optim.Optimizer]:
     """AdamW for all parameters, or Muon for the hidden matrices and AdamW for the rest."""
     named = dict(network.named_parameters())
@@ -90,9 +125,7 @@ def optimisers(network: Network, config: Config) -> list[torch.optim.Optimizer]:
         torch.optim.AdamW(rest, lr=config.rate, betas=config.betas, weight_decay=decay)
     ]
     if hidden:
-        matrices = [named[name] for name in named if name in hidden]
-        muon = torch.optim.Muon(matrices, lr=config.rate_muon, weight_decay=config.weight_decay)
-        out.append(muon)
+        out.append(Muon([named[name] for name in named if name in hidden], config))
     for optimiser in out:
         for group in optimiser.param_groups:
             group["peak"] = group["lr"]
