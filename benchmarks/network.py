@@ -76,7 +76,9 @@ def main() -> None:
     a = torch.randn(2048, 2048)
     peak = 2 * 2048**3 / best(lambda: a @ a, 2)
     print(f"threads {options.threads}, peak {peak / 1e9:.0f} GFLOP/s in large products")
-    print(f"{'network':10} {'by':8} {'batch':>5} {'ms/repair':>9} {'goal':>5} {'ref.':>5} {'peak':>5}")
+    print(
+        f"{'network':10} {'by':8} {'batch':>5} {'ms/repair':>9} {'goal':>5} {'ref.':>5} {'peak':>5}"
+    )
     for preset in ("economy", "paper"):
         config = ModelConfig.of(preset)
         torch.manual_seed(0)

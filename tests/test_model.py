@@ -286,7 +286,8 @@ def test_half_precision_is_widened(saved: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"d": 0}, {"heads": 7}, {"layers": "6"}, {"d": 1 << 20}, {"from_first": -1}, {"x": 1}]
+    "changes",
+    [{"d": 0}, {"heads": 7}, {"layers": "6"}, {"d": 1 << 20}, {"from_first": -1}, {"x": 1}],
 )
 def test_impossible_configurations_are_refused(changes: dict[str, object]) -> None:
     with pytest.raises(ModelError):

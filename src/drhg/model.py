@@ -67,7 +67,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, heads: int, pad: Tensor | None) -> T
     scores = (q * (d // heads) ** -0.5) @ k.transpose(-1, -2)  # (B, heads, p, s)
     if pad is not None:
         scores = scores.masked_fill(pad[:, None, None, :], -torch.inf)
-    return (scores.softmax(-1) @ v).transpose(1, 2).reshape(B, p, d)
+    mixed: Tensor = scores.softmax(-1) @ v
+    return mixed.transpose(1, 2).reshape(B, p, d)
 
 
 # --- the paper's network -------------------------------------------------------------------------
@@ -87,7 +88,8 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, source: Tensor, pad: Tensor | None) -> Tensor:
         k, v = self.kv(source).chunk(2, -1)  # (B, s, d)
         x = x + self.o(attend(self.q(x), k, v, self.heads, pad))  # (B, p, d)
-        return x + self.down(F.relu(self.up(x)))
+        more: Tensor = self.down(F.relu(self.up(x)))
+        return x + more
 
 
 class Paper(Network):
@@ -148,7 +150,8 @@ class Block(nn.Module):
     def forward(self, x: Tensor, pad: Tensor | None) -> Tensor:
         q, k, v = self.qkv(self.n1(x)).chunk(3, -1)  # (B, s, d)
         x = x + self.o(attend(q, k, v, self.heads, pad))
-        return x + self.down(F.relu(self.up(self.n2(x))))
+        more: Tensor = self.down(F.relu(self.up(self.n2(x))))
+        return x + more
 
 
 class Economy(Network):

@@ -2,8 +2,8 @@
 """The economical network as compiled code: forward and backward, at the speed of the machine.
 
 For two dozen tokens of 64 channels a general tensor library spends most of its time around the
-arithmetic. Here a few decisions at a time go through all layers while they are in the cache, without
-padding. All products are one micro-kernel on vectors. Like every @kernel these run without the
+arithmetic. Here a few decisions at a time go through all layers while they are in the cache, with
+no padding. All products are one micro-kernel on vectors. Like every @kernel these run without the
 GIL, but may fuse and reorder sums: scores of a network are compared with a tolerance only.
 
 Letters: T tokens (of G decisions, one after the other), d channels, two tokens of context lead each
@@ -59,13 +59,13 @@ def _tile(rows: int, vectors: int) -> Any:
     """
 
     @intrinsic
-    def tile(typing, a, a_at, a_row, a_col, b, b_at, b_row, c, c_at, c_row, n, add):  # type: ignore[no-untyped-def]
+    def tile(typing, a, a_at, a_row, a_col, b, b_at, b_row, c, c_at, c_row, n, add):
         long = types.intp
         signature = types.void(
             a, long, long, long, b, long, long, c, long, long, long, types.boolean
         )
 
-        def generate(context, builder, sig, args):  # type: ignore[no-untyped-def]
+        def generate(context, builder, sig, args):
             a, a_at, a_row, a_col, b, b_at, b_row, c, c_at, c_row, n, add = args
             whole, real = a_at.type, ir.FloatType()
             vector = ir.VectorType(real, LANES)
@@ -74,13 +74,13 @@ def _tile(rows: int, vectors: int) -> Any:
                 for i, array in ((0, a), (4, b), (7, c))
             )
 
-            def number(i):  # type: ignore[no-untyped-def]
+            def number(i):
                 return ir.Constant(whole, i)
 
-            def vector_at(base, place):  # type: ignore[no-untyped-def]
+            def vector_at(base, place):
                 return builder.bitcast(builder.gep(base, [place]), vector.as_pointer())
 
-            def load(place):  # type: ignore[no-untyped-def]
+            def load(place):
                 value = builder.load(place)
                 value.align = 4
                 return value
@@ -314,8 +314,7 @@ def up(t):
     return (t + LANES - 1) // LANES * LANES
 
 
-@intrinsic
-def _exponentials(typing, s, at, vectors):  # type: ignore[no-untyped-def]
+def _vector_exponentials(typing, s, at, vectors):
     """Replace 16 `vectors` numbers by exp(number - largest); returns their sum.
 
     2^z = 2^n 2^f with n the nearest whole number and f in [-1/2, 1/2], where a few terms of the
@@ -323,28 +322,28 @@ def _exponentials(typing, s, at, vectors):  # type: ignore[no-untyped-def]
     """
     signature = types.float32(s, types.intp, types.intp)
 
-    def generate(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    def generate(context, builder, sig, args):
         array, at, vectors = args
         base = context.make_array(sig.args[0])(context, builder, array).data
         real, small, whole = ir.FloatType(), ir.IntType(32), at.type
         vector, bits = ir.VectorType(real, LANES), ir.VectorType(small, LANES)
 
-        def every(value, kind=vector):  # type: ignore[no-untyped-def]
+        def every(value, kind=vector):
             return ir.Constant(kind, [ir.Constant(kind.element, value)] * LANES)
 
-        def larger(a, b):  # type: ignore[no-untyped-def]
+        def larger(a, b):
             return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
-        def place(i):  # type: ignore[no-untyped-def]
+        def place(i):
             there = builder.add(at, builder.mul(i, ir.Constant(whole, LANES)))
             return builder.bitcast(builder.gep(base, [there]), vector.as_pointer())
 
-        def load(pointer):  # type: ignore[no-untyped-def]
+        def load(pointer):
             value = builder.load(pointer)
             value.align = 4
             return value
 
-        def fold(value, join):  # type: ignore[no-untyped-def]
+        def fold(value, join):
             """All lanes joined, in every lane."""
             step = LANES // 2
             while step:
@@ -377,6 +376,9 @@ def _exponentials(typing, s, at, vectors):  # type: ignore[no-untyped-def]
         return builder.extract_element(fold(builder.load(kept), builder.fadd), small(0))
 
     return signature, generate
+
+
+_exponentials: Any = intrinsic(_vector_exponentials)
 
 
 @fast_kernel

@@ -305,7 +305,7 @@ def _decode_rows(
     draw, state, order, free,
 ):  # fmt: skip
     """The tours of all rows, `group` of them side by side; `draw` instead of always the best."""
-    rows, M, _ = feat.shape
+    rows = len(feat)
     T, S = group * (LEAD + window), up(LEAD + window)
     x, mid = np.empty((1, T, d), np.float32), np.empty((1, T, d), np.float32)
     n1, n2 = np.empty((1, T, d), np.float32), np.empty((1, T, d), np.float32)
@@ -329,7 +329,7 @@ def _decode_rows(
     while ahead < rows:
         G = 0
         b = ahead
-        while b < rows and G < group:
+        while b < rows and group > G:
             if place[b] < size[b]:
                 row_of[G] = b
                 at = begin[G]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("drhg")
 
-REPAIRS = ("auto", "local", "insertion")
+REPAIRS = ("auto", "local", "insertion", "neural")
 DEFAULT_SECONDS = 10.0
 SLICE_SECONDS = 0.03  # how long compiled code runs before Python looks
 TRIVIAL = 3  # tours of so many nodes are all the same
@@ -239,7 +239,6 @@ def _search(
     threads: int,
 ) -> Iterator[Snapshot]:
     """Build a better start, then run the search that the repairer belongs to."""
-    from drhg import repair as repairers
     from drhg import search
     from drhg.compiled import is_cold
 
@@ -269,14 +268,24 @@ def _search(
                 break
         task = replace(task, start=snapshot.solution())
     if by_region:
-        chosen = {"local": repairers.LocalSearchRepair, "insertion": repairers.InsertionRepair}
-        repairer = chosen[repair]() if isinstance(repair, str) else repair
+        repairer = _repairer(repair, threads) if isinstance(repair, str) else repair
         cut = destroy or search.nearest_cluster()
         yield from search.regions(task, repairer, cut, accept, pace, elapsed)
     elif instance.is_cvrp:
         yield from search.strings(task, pace, elapsed, max_iters)
     else:
         yield from search.kicks(task, pace)
+
+
+def _repairer(name: str, threads: int) -> Repair:
+    """The repairer of a name; `neural` is the network in the box, run without torch."""
+    from drhg import neural, repair, weights
+
+    if name == "neural":
+        path, sha256 = weights.shipped("economy")
+        model = neural.load_compiled(str(path), sha256=sha256, threads=threads)
+        return neural.NeuralRepair(model)
+    return repair.InsertionRepair() if name == "insertion" else repair.LocalSearchRepair()
 
 
 def _default_start(instance: Instance, by_region: bool) -> str:

@@ -22,9 +22,20 @@ def main(arguments: list[str] | None = None) -> int:
     command.add_argument("--init", type=Path, help="weights to start from")
     command.add_argument("--decay", action="store_true", help="bring the rate to zero, then stop")
     command.add_argument("--threads", type=int, default=1)
+    command = commands.add_parser("label", help="label uniform instances with good tours")
+    command.add_argument("--data", type=Path, required=True, help="folder for the shards")
+    command.add_argument("-n", type=int, required=True, help="nodes per instance")
+    command.add_argument("--count", type=int, required=True)
+    command.add_argument("--seed", type=int, default=0, help="of the first shard")
+    command.add_argument("--seconds", type=float, help="per instance")
+    command.add_argument("--workers", type=int, default=2)
     options = vars(parser.parse_args(arguments))
-    options.pop("command")
     try:
+        if options.pop("command") == "label":
+            from drhg.training.labels import label
+
+            label(options.pop("data"), **options)
+            return 0
         from drhg.training.trainer import read_config, train
 
         train(read_config(options.pop("config")), **options)

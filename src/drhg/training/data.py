@@ -2,8 +2,8 @@
 """Training data: decisions on reduced graphs cut out of labelled tours (paper, "Training Scheme").
 
 Each decision is drawn anew: an instance, a centre, a size met exactly by Algorithm 1, a direction,
-a first item, a symmetry, and a place in the tour. A batch is a pure function of its seed and number,
-so that a resumed run sees what an uninterrupted one would have seen.
+a first item, a symmetry, and a place in the tour. A batch is a pure function of its seed and
+number, so that a resumed run sees what an uninterrupted one would have seen.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from drhg.compiled import kernel, random_below, random_float, random_state
+from drhg.compiled import Space, kernel, random_below, random_float, random_state
 from drhg.errors import ModelError
+from drhg.hypergraph import Graphs, Index, Rules
 from drhg.neural import Reals, State, orient, see
-from drhg.problem import Floats, Ints
+from drhg.problem import Floats, Ints, Metric
+from drhg.repair import LocalSearchRepair
 from drhg.weights import ModelConfig
 
 HELD_OUT = 256  # instances of the first shard that are kept for validation
@@ -180,6 +182,22 @@ def cut_graph(points, order, m, state, feat, partner):
 
 
 @kernel
+def _write_down(feat, m, t, relative, width, free, chosen, far, nodes, context, count, target):
+    """The decision at place t of a graph in the order to learn; 1, or 0 if the label is unseen."""
+    free[:t] = False
+    free[t:m] = True
+    seen = see(
+        feat, free, m, feat[0], feat[t - 1], 0.0, relative, width, nodes, context, chosen, far
+    )
+    for j in range(seen):
+        if chosen[j] == t:
+            count[0], target[0] = seen, j
+            nodes[seen:] = 0.0
+            return 1
+    return 0  # out of sight: cannot be chosen, so cannot be learnt
+
+
+@kernel
 def _draw(
     points, order, offset, low, share, most, per_graph, relative, width, state,
     nodes, context, count, target,
@@ -211,20 +229,10 @@ def _draw(
             last = t == m - 1 or (t == m - 2 and partner[t] == t + 1)
             if partner[t] == t - 1 or last:
                 continue  # a forced step teaches nothing
-            free[:t] = False
-            free[t:m] = True
-            count[b] = see(
-                feat, free, m, feat[0], feat[t - 1], 0.0, relative, width,
-                nodes[b], context[b], chosen, far,
+            b += _write_down(
+                feat, m, t, relative, width, free, chosen, far,
+                nodes[b], context[b], count[b : b + 1], target[b : b + 1],
             )  # fmt: skip
-            target[b] = -1
-            for j in range(count[b]):
-                if chosen[j] == t:
-                    target[b] = j
-            if target[b] < 0:
-                continue  # out of sight: cannot be chosen, so cannot be learnt
-            nodes[b, count[b] :] = 0.0
-            b += 1
 
 
 @dataclass(frozen=True)
@@ -235,6 +243,9 @@ class Recipe:
     share: float = 0.8  # largest one as a share of the instance
     most: int = 1000  # and at most so many nodes
     per_graph: int = 1  # decisions tried per graph
+    own_tours: float = 0.0  # share of decisions on graphs cut from unfinished tours
+    per_own_graph: int = 8  # decisions per such graph, since its label takes a search
+    kicks: float = 4.0  # of that search, per reduced node
 
 
 def draw(
@@ -247,14 +258,164 @@ def draw(
     context = np.empty((rows, config.context_inputs), np.float32)
     count = np.empty(rows, np.int32)
     target = np.empty(rows, np.int64)
+    state = random_state(seed, number)
+    own = round(recipe.own_tours * rows)
+    out = nodes[own:], context[own:], count[own:], target[own:]
     _draw(
         tours.points, tours.order, tours.offset, recipe.low, recipe.share, recipe.most,
-        recipe.per_graph, config.relative, config.window, random_state(seed, number),
-        nodes, context, count, target,
+        recipe.per_graph, config.relative, config.window, state, *out,
     )  # fmt: skip
+    if own > 0:
+        graphs = unfinished_graphs(tours, recipe, -(-own // recipe.per_own_graph), state)
+        out = nodes[:own], context[:own], count[:own], target[:own]
+        _draw_from(*graphs, recipe.per_own_graph, config.relative, config.window, state, *out)
     by_count = np.argsort(count, kind="stable")
-    state = State(nodes[by_count], context[by_count], count[by_count])
-    return state, target[by_count]
+    found = State(nodes[by_count], context[by_count], count[by_count])
+    return found, target[by_count]
+
+
+# --- unfinished tours ----------------------------------------------------------------------------
+
+
+@kernel
+def _insert_randomly(points, state):
+    """A tour by insertion of nodes in random order, each where it is cheapest."""
+    n = len(points)
+    todo = np.arange(n)
+    after = np.zeros(n, np.int64)
+    for i in range(n):
+        j = i + random_below(state, n - i)
+        todo[i], todo[j] = todo[j], todo[i]
+    after[todo[0]] = todo[0]
+    for i in range(1, n):
+        x, y = points[todo[i], 0], points[todo[i], 1]
+        best, where = np.inf, todo[0]
+        for j in range(i):
+            a = todo[j]
+            z = after[a]
+            more = (
+                np.hypot(points[a, 0] - x, points[a, 1] - y)
+                + np.hypot(points[z, 0] - x, points[z, 1] - y)
+                - np.hypot(points[a, 0] - points[z, 0], points[a, 1] - points[z, 1])
+            )
+            if more < best:
+                best, where = more, a
+        after[todo[i]] = after[where]
+        after[where] = todo[i]
+    order = np.empty(n, np.int32)
+    node = todo[0]
+    for i in range(n):
+        order[i] = node
+        node = after[node]
+    return order
+
+
+@kernel
+def _unfinished(points, offset, picked, state, order):
+    for b in range(len(picked)):
+        a, z = offset[picked[b]], offset[picked[b] + 1]
+        order[b, : z - a] = _insert_randomly(points[a:z], state)
+
+
+@kernel
+def _cut_own(points, offset, picked, order, low, share, most, state, feat, partner, size):
+    for b in range(len(picked)):
+        a, z = offset[picked[b]], offset[picked[b] + 1]
+        high = max(low, min(most, np.int64(share * (z - a))))
+        size[b] = 0
+        while size[b] == 0:
+            m = low + random_below(state, high - low + 1)
+            size[b] = cut_graph(points[a:z], order[b, : z - a], m, state, feat[b], partner[b])
+
+
+def searched(points: Floats, graphs: Graphs, kicks: float, seed: int) -> npt.NDArray[np.int32]:
+    """Orders of graphs whose nodes are rows of `points`, by local search on the graphs."""
+    space = Space(int(Metric.EXACT), points, np.zeros((0, 0)))
+    n = len(points)
+    fixed, demand = np.full((n, 2), -1, np.int32), np.zeros(n, np.int64)
+    rules = Rules(space, fixed, -1, demand, 1, np.inf, 0.0, 1)
+    return LocalSearchRepair(kicks)(rules, graphs, np.random.default_rng(seed)).order
+
+
+def _as_graphs(size: Index, node: Index, partner: Index) -> Graphs:
+    flat, none = np.zeros(node.shape, np.int32), np.zeros(node.shape)
+    return Graphs(
+        size, node, partner, flat, flat, flat > 0, flat.astype(np.int64), none,
+        np.zeros(len(size)), np.zeros(len(size), np.int32),
+    )  # fmt: skip
+
+
+def unfinished_graphs(
+    tours: Tours, recipe: Recipe, count: int, state: npt.NDArray[np.uint64]
+) -> tuple[Reals, Index, Index, Index]:
+    """Reduced graphs as a search meets them: features, partners, sizes, and the order to learn.
+
+    Half are cut from tours of random insertion, half from local optima. The paper trains on
+    optimal tours only; what surrounds a graph of an unfinished one is not optimal, and neither are
+    its hyper-edges. The order comes from a local search on the graph itself.
+    """
+    rng = np.random.default_rng(state)
+    picked = rng.integers(len(tours), size=count)
+    sizes = (tours.offset[picked + 1] - tours.offset[picked]).astype(np.int32)
+    top = int(sizes.max())
+    order = np.full((count, top), -1, np.int32)
+    _unfinished(tours.points, tours.offset, picked, state, order)
+    half = slice(0, count // 2)
+    if count > 1:  # all nodes of a tour, each an item of its own
+        node = np.where(order[half] >= 0, order[half] + tours.offset[picked[half], None], -1)
+        alone = np.where(node >= 0, np.arange(top, dtype=np.int32), np.int32(-1))
+        whole = _as_graphs(sizes[half], node.astype(np.int32), alone.astype(np.int32))
+        better = searched(tours.points, whole, 0.0, int(rng.integers(2**62)))
+        order[half] = np.where(
+            better >= 0, np.take_along_axis(order[half], np.maximum(better, 0), axis=1), -1
+        )
+    feat = np.zeros((count, top, 5), np.float32)
+    partner = np.full((count, top), -1, np.int32)
+    size = np.zeros(count, np.int32)
+    _cut_own(
+        tours.points, tours.offset, picked, order, recipe.low, recipe.share, recipe.most, state,
+        feat, partner, size,
+    )  # fmt: skip
+    node = np.arange(count * top, dtype=np.int32).reshape(count, top)
+    inside = np.arange(top)[None, :] < size[:, None]
+    graphs = _as_graphs(size, np.where(inside, node, -1).astype(np.int32), partner)
+    points = feat[..., :2].reshape(-1, 2).astype(np.float64)
+    return feat, partner, size, searched(points, graphs, recipe.kicks, int(rng.integers(2**62)))
+
+
+@kernel
+def _draw_from(
+    feat, partner, size, order, per_graph, relative, width, state, nodes, context, count, target
+):
+    """Fill a batch with decisions along given orders, `per_graph` of each graph."""
+    top = feat.shape[1]
+    seen, mate = np.empty((top, 5), np.float32), np.empty(top, np.int32)
+    place = np.empty(top, np.int32)
+    free, chosen = np.empty(top, np.bool_), np.empty(top, np.int32)
+    far = np.empty(max(1, width), np.float32)
+    b = 0
+    while b < len(count):
+        g = min(b // per_graph, len(size) - 1)
+        m = size[g]
+        start = random_below(state, m)
+        step = 1 if random_below(state, 2) == 1 else m - 1
+        if partner[g, order[g, start]] == order[g, (start - step + m) % m] and m > 2:
+            start = (start - step + m) % m  # at an item, not inside a hyper-edge
+        for i in range(m):
+            place[order[g, (start + i * step) % m]] = i
+        for i in range(m):
+            seen[place[i]] = feat[g, i]
+            mate[place[i]] = place[partner[g, i]]
+        angle = (2.0 * random_float(state) - 1.0) * np.pi
+        orient(seen, m, relative, angle, random_below(state, 2) == 1)
+        t = 1 + random_below(state, m - 1)
+        last = t == m - 1 or (t == m - 2 and mate[t] == t + 1)
+        if mate[t] == t - 1 or last:
+            continue
+        b += _write_down(
+            seen, m, t, relative, width, free, chosen, far,
+            nodes[b], context[b], count[b : b + 1], target[b : b + 1],
+        )  # fmt: skip
 
 
 @kernel

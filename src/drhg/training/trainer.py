@@ -1,8 +1,8 @@
 """Supervised training of a network that repairs: one loop, resumable at any moment.
 
-A step draws `batch` decisions, cuts them into chunks of equal work, lets every worker thread take
-chunks, and adds the gradients up in the order of the chunks: the result does not depend on the number
-of threads. Everything random is a function of the seed and the step, so a checkpoint is weights,
+A step draws `batch` decisions, cuts them into chunks, lets every worker thread take chunks, and
+adds the gradients up in the order of the chunks: the result does not depend on how many threads
+there are. Everything random is a function of the seed and the step, so a checkpoint is weights,
 optimiser, average and counters, and a resumed run on a CPU repeats an uninterrupted one bit by bit.
 """
 
@@ -96,7 +96,7 @@ class Muon(torch.optim.Optimizer):
                     if not self.state[p]:
                         self.state[p]["momentum"] = torch.zeros_like(p)
                     self.state[p]["momentum"].lerp_(p.grad, 0.05)
-                ahead = [p.grad.lerp(self.state[p]["momentum"], 0.95) for p in matrices]
+                ahead = [torch.lerp(p.grad, self.state[p]["momentum"], 0.95) for p in matrices]
                 x = torch.stack(ahead)  # (N, rows, columns)
                 if shape[0] > shape[1]:
                     x = x.mT
@@ -277,7 +277,7 @@ class Trainer:
     # --- checkpoints -----------------------------------------------------------------------------
 
     def save(self, folder: Path) -> None:
-        """Write `step-N.safetensors` and `step-N.json` (last, with the hash); keep the two newest."""
+        """Write `step-N.safetensors`, then `step-N.json` with its hash; keep the two newest."""
         tensors = {f"network/{k}": t.numpy() for k, t in self.network.state_dict().items()}
         tensors |= {f"average/{k}": t.numpy() for k, t in self.average.state_dict().items()}
         for key, value in self._moments():
@@ -330,7 +330,7 @@ class Trainer:
             fill(network, own, str(path))
         for optimiser in self.optimisers:
             optimiser.state.clear()
-        names = {p: name for name, p in self.network.named_parameters()}
+        names: dict[Tensor, str] = {p: name for name, p in self.network.named_parameters()}
         for i, optimiser in enumerate(self.optimisers):
             for group in optimiser.param_groups:
                 for p in group["params"]:
@@ -347,7 +347,7 @@ class Trainer:
         self.seconds, self.decay_from = counters["seconds"], counters["decay_from"]
 
     def _moments(self) -> Iterator[tuple[str, Tensor]]:
-        names = {p: name for name, p in self.network.named_parameters()}
+        names: dict[Tensor, str] = {p: name for name, p in self.network.named_parameters()}
         for i, optimiser in enumerate(self.optimisers):
             for p, state in optimiser.state.items():
                 for key, value in state.items():

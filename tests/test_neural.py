@@ -1,0 +1,239 @@
+"""The neural repairer: whole decodings, by torch and compiled alike, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from drhg import hypergraph, tsp
+from drhg.errors import ModelError
+from drhg.generate import uniform_cvrp, uniform_tsp
+from drhg.hypergraph import Graphs, Plan, Rules
+from drhg.neural import Compiled, NeuralRepair, State, decode, load_compiled, orient, see
+from drhg.problem import Instance, Solution
+from drhg.weights import ModelConfig, write_weights
+
+torch = pytest.importorskip("torch", reason="random weights are made by torch")
+
+from drhg.model import Network, build  # noqa: E402
+
+ECONOMY = ModelConfig.of("economy")
+
+
+def network_of(config: ModelConfig, seed: int = 0) -> Network:
+    torch.manual_seed(seed)
+    network = build(config)
+    with torch.no_grad():
+        for p in network.parameters():
+            p.add_((0.01 if config.preset == "paper" else 0.1) * torch.randn_like(p))
+    return network.eval()
+
+
+def compiled_of(network: Network, **options: int) -> Compiled:
+    tensors = {name: t.numpy() for name, t in network.state_dict().items()}
+    return Compiled(network.config, tensors, **options)
+
+
+def some_graphs(instance: Instance, sizes: list[int], seed: int = 0) -> tuple[Rules, Plan, Graphs]:
+    rng = np.random.default_rng(seed)
+    rules = hypergraph.rules_of(instance)
+    plan = hypergraph.plan_of(rules, Solution([rng.permutation(instance.n)]))
+    centres = rng.integers(instance.n, size=len(sizes))
+    ranked = hypergraph.Nearness(instance).around(centres, instance.n)
+    cuts = hypergraph.destroy_to_size(rules, plan, ranked, sizes)
+    return rules, plan, hypergraph.reduce(rules, plan, *cuts)
+
+
+def test_compiled_scores_equal_torch() -> None:
+    rng = np.random.default_rng(0)
+    for window, d, heads, layers in ((24, 64, 4, 6), (7, 32, 1, 2), (33, 48, 3, 3)):
+        config = ModelConfig.of(
+            "economy", window=window, d=d, heads=heads, layers=layers, hidden=2 * d
+        )
+        network = network_of(config)
+        nodes = rng.random((37, window, 10)).astype(np.float32)
+        count = rng.integers(1, window + 1, 37).astype(np.int32)
+        state = State(nodes, rng.random((37, 4)).astype(np.float32), count)
+        expected, found = network.logits(state), compiled_of(network).logits(state)
+        inside = np.isfinite(expected)
+        assert (inside == np.isfinite(found)).all()
+        scale = np.abs(expected[inside]).max()
+        np.testing.assert_allclose(found[inside], expected[inside], atol=1e-5 * max(1, scale))
+
+
+def test_compiled_scores_of_routes_equal_torch() -> None:
+    network = network_of(ModelConfig.of("economy", routes=True))
+    rng = np.random.default_rng(1)
+    shape = (9, 24, network.config.node_inputs)
+    context = rng.random((9, network.config.context_inputs)).astype(np.float32)
+    state = State(rng.random(shape).astype(np.float32), context, np.full(9, 24, np.int32))
+    np.testing.assert_allclose(compiled_of(network).logits(state), network.logits(state), atol=1e-4)
+
+
+@pytest.mark.parametrize("by", ["paper", "torch", "compiled"])
+def test_every_decoding_is_a_repair(by: str) -> None:
+    network = network_of(ModelConfig.of("paper" if by == "paper" else "economy", layers=2))
+    model = compiled_of(network, threads=2) if by == "compiled" else network
+    rules, plan, graphs = some_graphs(uniform_tsp(60, seed=1), [4, 5, 20, 37, 59, 60, 6, 33])
+    for greedy in (True, False):
+        for alternatives in (1, 3):
+            repair = NeuralRepair(model, greedy=greedy, alternatives=alternatives)
+            repaired = repair(rules, graphs, np.random.default_rng(2))
+            good, delta = hypergraph.judge(rules, plan, graphs, repaired)
+            assert good.all()
+            assert np.isfinite(delta).all()
+
+
+def test_a_batch_decodes_like_its_rows() -> None:
+    network = network_of(ECONOMY)
+    rules, _, graphs = some_graphs(uniform_tsp(80, seed=3), [10, 50, 30, 70, 80, 22, 41])
+    feat = hypergraph.features(rules, graphs)
+    start = np.zeros(len(graphs), np.int32)
+    rows = [network, compiled_of(network), compiled_of(network, group=1)]
+    rows += [compiled_of(network, group=5), compiled_of(network, threads=3)]
+    orders = [decode(model, feat, graphs.partner, graphs.size, start) for model in rows]
+    for order in orders[1:]:
+        assert np.mean(order == orders[0]) > 0.95  # rounding may turn a tie
+    for order in orders[2:]:
+        assert (order == orders[1]).all()
+    for b, m in enumerate(graphs.size):
+        row = slice(b, b + 1)
+        alone = decode(
+            rows[1], feat[row, :m].copy(), graphs.partner[row, :m].copy(), graphs.size[row],
+            start[row],
+        )  # fmt: skip
+        assert (alone[0] == orders[1][b, :m]).all()
+
+
+class Recorder:
+    """Scores by nearness, and remembers what it was shown."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.config = config
+        self.seen: list[State] = []
+
+    def logits(self, state: State) -> np.ndarray:
+        self.seen.append(State(state.nodes.copy(), state.context.copy(), state.count.copy()))
+        inside = np.arange(state.nodes.shape[1]) < state.count[:, None]
+        return np.where(inside, -state.nodes[..., 6], -np.inf)[..., None]
+
+
+def test_forced_steps_never_run_the_network() -> None:
+    rules, _, graphs = some_graphs(uniform_tsp(50, seed=2), [30])
+    model = Recorder(ECONOMY)
+    NeuralRepair(model)(rules, graphs, np.random.default_rng(0))
+    items = 30 - int((graphs.partner[0] != np.arange(30)).sum()) // 2
+    assert len(model.seen) == items - 2  # the first is drawn, the last needs no choice
+
+
+def test_the_last_hyper_edge_is_entered_the_shorter_way() -> None:
+    feat = np.zeros((1, 4, 5), np.float32)
+    feat[0, :, :2] = [[0, 0], [1, 0], [0, 1], [1, 1]]  # 0 alone, 1 alone, a hyper-edge 2-3
+    partner = np.array([[0, 1, 3, 2]], np.int32)
+    size, start = np.array([4], np.int32), np.zeros(1, np.int32)
+    order = decode(Recorder(ECONOMY), feat, partner, size, start)
+    assert order.tolist() == [[0, 1, 3, 2]]
+
+
+def test_training_and_inference_see_the_same() -> None:
+    """Replaying a decoded order through `see`, as training does, gives the recorded states."""
+    rules, _, graphs = some_graphs(uniform_tsp(50, seed=4), [40])
+    feat = hypergraph.features(rules, graphs)
+    model = Recorder(ECONOMY)
+    order = decode(model, feat, graphs.partner, graphs.size, np.zeros(1, np.int32))[0]
+    mate = graphs.partner[0]
+    shown = feat[0][order]  # the graph in the order of its tour, as training has it
+    step = 0
+    for t in range(1, 40):
+        if mate[order[t]] == order[t - 1] or step == len(model.seen):
+            continue
+        free = np.arange(40) >= t
+        nodes, context = np.zeros((24, 10), np.float32), np.zeros(4, np.float32)
+        chosen, far = np.empty(24, np.int32), np.empty(24, np.float32)
+        count = see(
+            shown, free, 40, shown[0], shown[t - 1], 0.0, True, 24, nodes, context, chosen, far
+        )
+        seen = model.seen[step]
+        assert count == seen.count[0]
+        np.testing.assert_array_equal(nodes[:count], seen.nodes[0, :count])
+        np.testing.assert_array_equal(context, seen.context[0])
+        assert chosen[:count].tolist().index(t) == int((-seen.nodes[0, :count, 6]).argmax())
+        step += 1
+    assert step == len(model.seen)
+
+
+def test_symmetries_change_no_length() -> None:
+    rng = np.random.default_rng(0)
+    feat = rng.random((9, 5)).astype(np.float32)
+
+    def lengths(f: np.ndarray) -> np.ndarray:
+        return np.linalg.norm(f[:, None, :2] - f[None, :, :2], axis=-1)
+
+    for relative in (True, False):
+        for angle, mirror in ((0.3, True), (-2.0, False), (-1.0, True)):
+            turned = feat.copy()
+            orient(turned, 9, relative, angle, mirror)
+            np.testing.assert_allclose(lengths(turned), lengths(feat), atol=1e-5)
+            if not relative:
+                assert turned[:, :2].min() >= 0
+
+
+def test_best_of_several_is_no_worse() -> None:
+    model = compiled_of(network_of(ECONOMY))
+    rules, plan, graphs = some_graphs(uniform_tsp(80, seed=5), [60] * 10)
+    totals = []
+    for alternatives in (1, 8):
+        repair = NeuralRepair(model, alternatives=alternatives)
+        repaired = repair(rules, graphs, np.random.default_rng(1))
+        totals.append(hypergraph.judge(rules, plan, graphs, repaired)[1].sum())
+    assert totals[1] < totals[0]
+
+
+def test_the_same_seed_repeats_itself() -> None:
+    model = compiled_of(network_of(ECONOMY))
+    rules, _, graphs = some_graphs(uniform_tsp(60, seed=6), [40, 50])
+    runs = [
+        NeuralRepair(model, greedy=False, seed=3)(rules, graphs, np.random.default_rng(i)).order
+        for i in range(2)
+    ]
+    assert (runs[0] == runs[1]).all()
+
+
+def test_what_cannot_be_repaired_is_refused() -> None:
+    model = compiled_of(network_of(ECONOMY))
+    matrix = np.ones((6, 6)) - np.eye(6)
+    from drhg.problem import Metric
+
+    bare = Instance(matrix=matrix, metric=Metric.EXPLICIT)
+    rules, _, graphs = some_graphs(bare, [5])
+    with pytest.raises(ModelError, match="coordinates"):
+        NeuralRepair(model)(rules, graphs, np.random.default_rng(0))
+    routed = hypergraph.rules_of(uniform_cvrp(6, seed=0))
+    with pytest.raises(ModelError, match="tours only"):
+        NeuralRepair(model)(routed, graphs, np.random.default_rng(0))
+    with pytest.raises(ModelError, match="needs torch"):
+        compiled_of(network_of(ModelConfig.of("paper", layers=1)))
+
+
+def test_weights_are_used_without_torch(tmp_path: Path) -> None:
+    network = network_of(ECONOMY)
+    path = tmp_path / "w.safetensors"
+    tensors = {name: t.numpy() for name, t in network.state_dict().items()}
+    write_weights(path, ECONOMY, tensors)
+    model = load_compiled(str(path))
+    assert (model.flat == compiled_of(network).flat).all()
+    del tensors["nearness"]
+    write_weights(path, ECONOMY, tensors)
+    with pytest.raises(ModelError):
+        load_compiled(str(path))
+
+
+def test_points_that_coincide() -> None:
+    instance = tsp(np.zeros((12, 2)))
+    rules, plan, graphs = some_graphs(instance, [9])
+    repaired = NeuralRepair(compiled_of(network_of(ECONOMY)))(
+        rules, graphs, np.random.default_rng(0)
+    )
+    assert hypergraph.judge(rules, plan, graphs, repaired)[0].all()

@@ -1,0 +1,411 @@
+"""Training: what is drawn, that it is learnt, and that a run survives being killed."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from drhg import hypergraph, tsp
+from drhg.compiled import random_below, random_state
+from drhg.errors import ModelError
+from drhg.problem import Solution
+from drhg.weights import ModelConfig
+
+torch = pytest.importorskip("torch", reason="training needs torch")
+
+from drhg.model import build, load_model, tensors_of  # noqa: E402
+from drhg.neural import State  # noqa: E402
+from drhg.training import labels  # noqa: E402
+from drhg.training.data import (  # noqa: E402
+    Recipe,
+    Tours,
+    cut_graph,
+    cut_to_size,
+    draw,
+    held_out_graphs,
+    items_between,
+    read_tours,
+    unfinished_graphs,
+)
+from drhg.training.trainer import (  # noqa: E402
+    Config,
+    Trainer,
+    flatten,
+    gradient,
+    rate_at,
+    read_config,
+    train,
+)
+
+ECONOMY = ModelConfig.of("economy")
+TINY = ModelConfig.of("economy", d=32, layers=2, heads=2, hidden=64)
+CONFIGS = Path(__file__).parent.parent / "configs"
+
+
+def some_tours(count: int = 40, n: int = 60, seed: int = 0) -> Tours:
+    """Instances with tours along a curve that fills the square: not optimal, but not silly."""
+    rng = np.random.default_rng(seed)
+    points = rng.random((count, n, 2))
+    order = np.stack(
+        [np.lexsort((p[:, 1] * (-1) ** (p[:, 0] * 6 // 1), p[:, 0] * 6 // 1)) for p in points]
+    )
+    return Tours(points.reshape(-1, 2), order.astype(np.int32).ravel(), np.arange(count + 1) * n)
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    folder = tmp_path / "labels"
+    folder.mkdir()
+    rng = np.random.default_rng(3)
+    tours = np.stack([rng.permutation(40) for _ in range(64)]).astype(np.uint8)
+    np.savez(folder / "tsp40-seed3.npz", seed=3, n=40, count=64, tours=tours)
+    return folder
+
+
+# --- data ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_cuts_equal_those_of_the_solver(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(8, 80))
+    m = int(rng.integers(4, n + 1))
+    instance = tsp(rng.random((n, 2)))
+    rules = hypergraph.rules_of(instance)
+    plan = hypergraph.plan_of(rules, Solution([rng.permutation(n)]))
+    ranked = hypergraph.Nearness(instance).around([int(rng.integers(n))], n)
+    cuts, n_cuts = hypergraph.destroy_to_size(rules, plan, ranked, m)
+    graphs = hypergraph.reduce(rules, plan, cuts, n_cuts)
+    assert graphs.size[0] == m
+    cut, log = np.empty(n, np.bool_), np.empty(n, np.int32)
+    count = cut_to_size(plan.pos, ranked[0], m, cut, log)
+    assert log[:count].tolist() == cuts[0, : n_cuts[0]].tolist()
+    node, mate = np.empty(m, np.int32), np.empty(m, np.int32)
+    assert items_between(plan.order, log, count, node, mate) == m
+    assert node.tolist() == graphs.node[0, :m].tolist()
+    assert mate.tolist() == graphs.partner[0, :m].tolist()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_features_equal_those_of_the_solver(seed: int) -> None:
+    """Training and inference see the same numbers of the same graph."""
+    rng = np.random.default_rng(seed)
+    n, m = 50, int(rng.integers(10, 40))
+    points, order = rng.random((n, 2)), rng.permutation(n).astype(np.int32)
+    feat, partner = np.zeros((m, 5), np.float32), np.zeros(m, np.int32)
+    state = random_state(seed)
+    assert cut_graph(points, order, m, state.copy(), feat, partner) == m
+    # replay its draws: direction, centre
+    if random_below(state, 2) == 1:
+        order = order[::-1].copy()
+    instance = tsp(points)
+    rules = hypergraph.rules_of(instance)
+    plan = hypergraph.plan_of(rules, Solution([order.astype(np.int64)]))
+    ranked = hypergraph.Nearness(instance).around([int(random_below(state, n))], n)
+    graphs = hypergraph.reduce(rules, plan, *hypergraph.destroy_to_size(rules, plan, ranked, m))
+    expected = hypergraph.features(rules, graphs)[0]
+    shifts = [s for s in range(m) if (np.roll(expected, -s, axis=0) == feat).all()]
+    assert len(shifts) == 1
+    mates = (np.roll(graphs.partner[0], -shifts[0]) - shifts[0]) % m
+    assert partner.tolist() == mates.tolist()
+
+
+@pytest.mark.parametrize("preset", ["paper", "economy"])
+def test_a_batch_is_a_function_of_its_number(preset: str) -> None:
+    config = ModelConfig.of(preset)
+    tours, recipe = some_tours(), Recipe(low=10)
+    one, target = draw(tours, recipe, config, 50, 1, 7)
+    two, again = draw(tours, recipe, config, 50, 1, 7)
+    other, _ = draw(tours, recipe, config, 50, 1, 8)
+    assert (one.nodes == two.nodes).all()
+    assert (target == again).all()
+    assert one.nodes.shape != other.nodes.shape or (one.nodes != other.nodes).any()
+    assert (np.diff(one.count) >= 0).all()
+    assert ((target >= 0) & (target < one.count)).all()
+    assert (one.count >= 2).all()
+
+
+def test_labels_are_what_comes_next_in_the_tour() -> None:
+    """The network is asked for the tour's next node: of a tour along a line, the nearest one."""
+    n = 40
+    points = np.stack([np.linspace(0, 1, n), np.zeros(n)], axis=1)
+    order = np.arange(n, dtype=np.int32)
+    state, target = draw(
+        Tours(points, order, np.array([0, n])), Recipe(low=10, share=0.5), ECONOMY, 200, 0, 0
+    )
+    near = state.nodes[np.arange(200), target, 6]
+    nearest = np.where(np.arange(24) < state.count[:, None], state.nodes[..., 6], np.inf).min(1)
+    assert np.mean(near == nearest) > 0.5  # not where the tour jumps back along the line
+
+
+def test_unfinished_tours_are_labelled_by_search() -> None:
+    tours = some_tours(n=60)
+    recipe = Recipe(low=20, own_tours=0.5)
+    feat, partner, size, order = unfinished_graphs(tours, recipe, 20, random_state(1))
+    for f, p, m, o in zip(feat, partner, size, order, strict=True):
+        assert sorted(o[:m].tolist()) == list(range(m))
+        place = np.argsort(o[:m])
+        ends = np.flatnonzero(p[:m] != np.arange(m))
+        apart = np.abs(place[ends] - place[p[ends]])
+        assert np.isin(apart, (1, m - 1)).all()
+
+        def length(path: np.ndarray, f: np.ndarray = f) -> float:
+            xy = f[path, :2].astype(np.float64)
+            return float(np.linalg.norm(xy - np.roll(xy, -1, axis=0), axis=1).sum())
+
+        assert length(o[:m]) <= length(np.arange(m)) + 1e-6
+    state, target = draw(tours, recipe, ECONOMY, 64, 1, 0)
+    assert ((target >= 0) & (target < state.count)).all()
+
+
+def test_held_out_graphs_have_their_size() -> None:
+    feat, partner = held_out_graphs(some_tours(), 30)
+    assert feat.shape == (40, 30, 5)
+    assert (np.take_along_axis(partner, partner.astype(np.int64), 1) == np.arange(30)).all()
+
+
+def test_shards_are_checked(shards: Path) -> None:
+    tours = read_tours(shards.glob("*.npz"))
+    assert len(tours) == 64
+    expected = np.random.default_rng(3).random((20_000, 40, 2))[:64].reshape(-1, 2)
+    assert (tours.points == expected).all()
+    np.savez(shards / "tsp40-seed4.npz", seed=4, n=40, count=1, tours=np.zeros((1, 40), np.uint8))
+    with pytest.raises(ModelError, match="no tours"):
+        read_tours(shards.glob("*.npz"))
+    with pytest.raises(ModelError, match="no labels"):
+        read_tours([])
+
+
+def test_labelling_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    pytest.importorskip("fast_tsp", reason="labels are made by fast_tsp")
+    said: list[str] = []
+    first = labels.label(tmp_path, 30, 3, seed=9, seconds=0.01, workers=1, report=said.append)
+    before = read_tours(first)
+    (path,) = labels.label(tmp_path, 30, 5, seed=9, seconds=0.01, workers=1, report=said.append)
+    assert path.name == "tsp30-seed9.npz"
+    after = read_tours([path])
+    assert len(after) == 5
+    assert (after.order[: 3 * 30] == before.order).all()
+    assert "5 of 5" in said[-1]
+
+
+# --- learning ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("preset", ["paper", "economy"])
+def test_two_layers_learn_eight_graphs_by_heart(preset: str) -> None:
+    begin = time.perf_counter()
+    config = ModelConfig.of(preset, layers=2)
+    state, target = draw(some_tours(8, 40), Recipe(low=20, per_graph=4), config, 24, 5, 0)
+    torch.manual_seed(0)
+    network = build(config)
+    flat = flatten(network)
+    order = list(network.parameters())
+    optimiser = torch.optim.AdamW([torch.nn.Parameter(flat)], lr=2e-3, weight_decay=0.0)
+    (vector,) = optimiser.param_groups[0]["params"]
+    assert vector.data_ptr() == flat.data_ptr()
+    assert order[0].data_ptr() != 0
+    for _ in range(600):
+        loss, vector.grad = gradient(network, flat, state, target, 1 / len(target))
+        optimiser.step()
+        if loss < 0.05:
+            break
+    assert loss < 0.05
+    assert time.perf_counter() - begin < 60
+
+
+def test_compiled_gradients_equal_autograd() -> None:
+    """The hand-written way back against torch in float64."""
+    state, target = draw(some_tours(), Recipe(low=10), ECONOMY, 30, 2, 0)
+    torch.manual_seed(0)
+    network = build(ECONOMY)
+    with torch.no_grad():
+        for p in network.parameters():
+            p.add_(0.05 * torch.randn_like(p))
+    flat = flatten(network)
+    loss, found = gradient(network, flat, state, target, 1 / 30)
+    double = build(ECONOMY)
+    double.load_state_dict(network.state_dict())
+    double.double()
+    nodes, context, count = tensors_of(state)
+    scores = double(nodes.double(), context.double(), count).flatten(1)
+    exact = torch.nn.functional.cross_entropy(scores, torch.from_numpy(target))
+    flatten(double)
+    named = dict(double.named_parameters())
+    from drhg.network_kernels import layout
+
+    parts = torch.autograd.grad(exact, [named[name] for name, _ in layout(ECONOMY)])
+    assert loss == pytest.approx(float(exact), abs=1e-5)
+    at = 0
+    for (name, _), part in zip(layout(ECONOMY), parts, strict=True):
+        mine = found[at : at + part.numel()].view(part.shape).double()
+        at += part.numel()
+        # the bias of the score moves all logits alike, so its gradient is zero
+        scale = max(float(part.abs().max()), 1e-4 if name == "score.bias" else 0.0)
+        assert float((mine - part).abs().max()) < 2e-4 * scale, name
+
+
+def test_chunks_and_threads_do_not_change_the_step() -> None:
+    runs = []
+    for threads in (1, 2):
+        trainer = Trainer(Config(TINY, Recipe(low=10), batch=64, chunk=16), some_tours(), threads)
+        for _ in range(3):
+            trainer.train_step()
+        trainer.pool.shutdown()
+        runs.append(trainer.flat.clone())
+    assert torch.equal(*runs)
+
+
+@pytest.mark.parametrize("optimiser", ["adamw", "adam", "muon"])
+def test_the_loss_falls(optimiser: str) -> None:
+    config = Config(TINY, Recipe(low=10), batch=64, chunk=32, warmup=5, optimiser=optimiser)
+    trainer = Trainer(config, some_tours(), 1)
+    losses = [trainer.train_step() for _ in range(60)]
+    trainer.pool.shutdown()
+    assert np.mean(losses[-10:]) < 0.9 * np.mean(losses[:5])
+
+
+def test_the_rate_rises_stays_and_decays() -> None:
+    config = Config(TINY, warmup=10, decay=100, gamma=0.5, epoch=1000)
+    assert rate_at(config, 0, 0, None) == 0.1
+    assert rate_at(config, 500, 0, None) == 1.0
+    assert rate_at(config, 500, 2500, None) == 0.25
+    assert rate_at(config, 550, 0, 500) == 0.5
+    assert rate_at(config, 600, 0, 500) == 0.0
+
+
+def test_the_shipped_configurations_can_be_read(tmp_path: Path) -> None:
+    paper = read_config(CONFIGS / "paper.toml")
+    assert (paper.rate, paper.gamma, paper.batch, paper.optimiser) == (1e-4, 0.97, 1024, "adam")
+    assert (paper.data.low, paper.data.share, paper.network.preset) == (20, 0.8, "paper")
+    assert read_config(CONFIGS / "economy.toml").network == ECONOMY
+    wrong = tmp_path / "wrong.toml"
+    for text in ("[network]\npreset = 'economy'\nx = 1", "a = 1", "[network]\npreset = 1", "["):
+        wrong.write_text(text)
+        with pytest.raises(ModelError):
+            read_config(wrong)
+
+
+# --- resuming ------------------------------------------------------------------------------------
+
+TOML = """
+labels = "tsp40-*.npz"
+batch = 32
+chunk = 16
+every = 5
+warmup = 3
+[network]
+preset = "economy"
+d = 32
+layers = 1
+heads = 2
+hidden = 32
+[data]
+low = 10
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    path = tmp_path / "tiny.toml"
+    path.write_text(TOML)
+    return read_config(path)
+
+
+def newest(folder: Path) -> bytes:
+    return sorted(folder.glob("step-*.safetensors"))[-1].read_bytes()
+
+
+@pytest.mark.parametrize("optimiser", ["adamw", "muon"])
+def test_a_resumed_run_repeats_an_uninterrupted_one(
+    config: Config, optimiser: str, shards: Path, tmp_path: Path
+) -> None:
+    config = dataclasses.replace(config, optimiser=optimiser)
+    train(config, shards, tmp_path / "a", steps=20)
+    train(config, shards, tmp_path / "b", steps=7)
+    train(config, shards, tmp_path / "b", steps=20, resume=True)
+    assert newest(tmp_path / "a") == newest(tmp_path / "b")
+    assert len(list((tmp_path / "a").glob("step-*.json"))) == 2
+    network = load_model(tmp_path / "a" / "weights.safetensors")
+    assert network.config == config.network
+    with pytest.raises(ModelError, match="--resume"):
+        train(config, shards, tmp_path / "a", steps=30)
+
+
+def test_a_killed_run_repeats_an_uninterrupted_one(
+    config: Config, shards: Path, tmp_path: Path
+) -> None:
+    train(config, shards, tmp_path / "a", steps=400)
+    out = tmp_path / "b"
+    command = [sys.executable, "-m", "drhg.training", "train", "--config", tmp_path / "tiny.toml"]
+    command += ["--data", shards, "--out", out, "--steps", "400", "--resume"]
+    for _ in range(2):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        while process.poll() is None and len(list(out.glob("step-*.json"))) < 2:
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        if (out / "step-000000400.json").exists():
+            break
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert newest(tmp_path / "a") == newest(out)
+
+
+@pytest.mark.parametrize("what", ["flipped", "truncated", "missing", "no counters"])
+def test_a_damaged_newest_checkpoint_falls_back(
+    config: Config, what: str, shards: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    train(config, shards, out, steps=10)
+    path = out / "step-000000010.safetensors"
+    data = bytearray(path.read_bytes())
+    if what == "flipped":
+        data[-1] ^= 1
+        path.write_bytes(data)
+    elif what == "truncated":
+        path.write_bytes(data[:100])
+    elif what == "missing":
+        path.unlink()
+    else:
+        path.with_suffix(".json").write_text('{"step": 10')
+    trainer = Trainer(config, read_tours(shards.glob("*.npz")))
+    assert trainer.resume(out)
+    assert trainer.step == 5
+    shutil.rmtree(out)
+    assert not trainer.resume(out)
+
+
+def test_the_decay_branch_ends_at_rate_zero(config: Config, shards: Path, tmp_path: Path) -> None:
+    config = dataclasses.replace(config, decay=6)
+    train(config, shards, tmp_path / "run", steps=5)
+    trainer = train(config, shards, tmp_path / "run", resume=True, decay=True)
+    assert (trainer.step, trainer.decay_from) == (11, 5)
+
+
+def test_a_run_can_start_from_weights(config: Config, shards: Path, tmp_path: Path) -> None:
+    train(config, shards, tmp_path / "a", steps=5)
+    init = tmp_path / "a" / "weights.safetensors"
+    still = dataclasses.replace(config, rate=0.0)
+    trainer = train(still, shards, tmp_path / "b", steps=1, init=init)
+    expected = load_model(init).state_dict()
+    for name, tensor in trainer.network.state_dict().items():
+        torch.testing.assert_close(tensor, expected[name], rtol=0, atol=1e-6)
+    other = dataclasses.replace(config, network=TINY)
+    with pytest.raises(ModelError, match="do not belong"):
+        train(other, shards, tmp_path / "c", steps=1, init=init)
+
+
+def test_state_is_plain_arrays() -> None:
+    state = State(
+        np.zeros((2, 3, 10), np.float32), np.zeros((2, 4), np.float32), np.ones(2, np.int32)
+    )
+    assert len(state) == 2
