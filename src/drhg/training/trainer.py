@@ -96,8 +96,9 @@ class Muon(torch.optim.Optimizer):
                     if not self.state[p]:
                         self.state[p]["momentum"] = torch.zeros_like(p)
                     self.state[p]["momentum"].lerp_(p.grad, 0.05)
-                ahead = [torch.lerp(p.grad, self.state[p]["momentum"], 0.95) for p in matrices]
-                x = torch.stack(ahead)  # (N, rows, columns)
+                ahead = torch.stack([self.state[p]["momentum"] for p in matrices])
+                now = torch.stack([p.grad for p in matrices])
+                x = now.lerp(ahead, 0.95)  # (N, rows, columns)
                 if shape[0] > shape[1]:
                     x = x.mT
                 x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
