@@ -19,6 +19,7 @@ torch = pytest.importorskip("torch", reason="the networks need torch")
 from drhg.model import Attention, Block, attend, build, load_model, save_model  # noqa: E402
 from drhg.neural import State  # noqa: E402
 
+torch.set_num_threads(1)
 PRESETS = ("paper", "economy")
 
 

@@ -19,6 +19,7 @@ torch = pytest.importorskip("torch", reason="random weights are made by torch")
 
 from drhg.model import Network, build  # noqa: E402
 
+torch.set_num_threads(1)
 ECONOMY = ModelConfig.of("economy")
 
 

@@ -46,6 +46,8 @@ from drhg.training.trainer import (  # noqa: E402
     train,
 )
 
+torch.set_num_threads(1)  # small products; and two threads that wait for each other are slow
+
 ECONOMY = ModelConfig.of("economy")
 TINY = ModelConfig.of("economy", d=32, layers=2, heads=2, hidden=64)
 CONFIGS = Path(__file__).parent.parent / "configs"
@@ -209,13 +211,13 @@ def test_two_layers_learn_eight_graphs_by_heart(preset: str) -> None:
     torch.manual_seed(0)
     network = build(config)
     flat = flatten(network)
-    order = list(network.parameters())
-    optimiser = torch.optim.AdamW([torch.nn.Parameter(flat)], lr=2e-3, weight_decay=0.0)
+    rate = 3e-4 if preset == "paper" else 2e-3  # without norms a larger one diverges
+    optimiser = torch.optim.AdamW([torch.nn.Parameter(flat)], lr=rate, weight_decay=0.0)
     (vector,) = optimiser.param_groups[0]["params"]
-    assert vector.data_ptr() == flat.data_ptr()
-    assert order[0].data_ptr() != 0
+    assert vector.data_ptr() == flat.data_ptr()  # so a step moves the network
     for _ in range(600):
         loss, vector.grad = gradient(network, flat, state, target, 1 / len(target))
+        torch.nn.utils.clip_grad_norm_([vector], 1.0)
         optimiser.step()
         if loss < 0.05:
             break
@@ -244,7 +246,7 @@ def test_compiled_gradients_equal_autograd() -> None:
     from drhg.network_kernels import layout
 
     parts = torch.autograd.grad(exact, [named[name] for name, _ in layout(ECONOMY)])
-    assert loss == pytest.approx(float(exact), abs=1e-5)
+    assert loss == pytest.approx(float(exact.detach()), abs=1e-5)
     at = 0
     for (name, _), part in zip(layout(ECONOMY), parts, strict=True):
         mine = found[at : at + part.numel()].view(part.shape).double()

@@ -1,4 +1,4 @@
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, ignore-missing-imports
 """The economical network as compiled code: forward and backward, at the speed of the machine.
 
 For two dozen tokens of 64 channels a general tensor library spends most of its time around the
@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numba
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 

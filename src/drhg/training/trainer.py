@@ -97,7 +97,7 @@ class Muon(torch.optim.Optimizer):
                         self.state[p]["momentum"] = torch.zeros_like(p)
                     self.state[p]["momentum"].lerp_(p.grad, 0.05)
                 ahead = torch.stack([self.state[p]["momentum"] for p in matrices])
-                now = torch.stack([p.grad for p in matrices])
+                now = torch.stack([p.grad for p in matrices if p.grad is not None])
                 x = now.lerp(ahead, 0.95)  # (N, rows, columns)
                 if shape[0] > shape[1]:
                     x = x.mT
