@@ -150,7 +150,7 @@ def test_ten_seconds_only_if_there_is_no_other_limit(monkeypatch: pytest.MonkeyP
 def test_a_fleet_that_cannot_do_it_is_infeasible() -> None:
     """Three customers of 2 in two vehicles of 3: the sum fits, the customers do not."""
     tight = drhg.cvrp([[0, 0], [1, 0], [0, 1], [1, 1]], [0, 2, 2, 2], capacity=3, vehicles=2)
-    for repair in solver.REPAIRS:
+    for repair in ("auto", "local", "insertion"):
         result = drhg.solve(tight, max_iters=50, repair=repair, threads=1)
         assert result.status == "infeasible"
         assert len(result.unplaced) == 1
@@ -190,6 +190,15 @@ def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
 # --- every kind of instance -----------------------------------------------------------------------
 
 
+def solved(instance: drhg.Instance, repair: str, **options: Any) -> drhg.Result | None:
+    """A checked result, or None where the network refuses the instance, as it should."""
+    if repair == "neural" and (instance.is_cvrp or instance.metric is Metric.EXPLICIT):
+        with pytest.raises(drhg.ModelError, match="tours of nodes with coordinates"):
+            drhg.solve(instance, repair=repair, **options)
+        return None
+    return checked(drhg.solve(instance, repair=repair, **options))
+
+
 @pytest.mark.parametrize("repair", solver.REPAIRS)
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
 def test_tiny(n: int, repair: str) -> None:
@@ -199,7 +208,7 @@ def test_tiny(n: int, repair: str) -> None:
     demand = np.ones(n, dtype=int)
     demand[0] = 0
     plan = drhg.cvrp(rng.random((n, 2)), demand, capacity=2)
-    checked(drhg.solve(plan, max_iters=20, repair=repair))
+    solved(plan, repair, max_iters=20)
 
 
 @pytest.mark.parametrize("repair", solver.REPAIRS)
@@ -216,7 +225,7 @@ def test_degenerate_maps(shape: str, n: int, repair: str) -> None:
         assert tour.cost == pytest.approx(2 * np.hypot(*(ends[1] - ends[0])))
     demand = np.ones(n, dtype=int)
     demand[0] = 0
-    checked(drhg.solve(drhg.cvrp(points, demand, 5), max_iters=100, repair=repair, threads=1))
+    solved(drhg.cvrp(points, demand, 5), repair, max_iters=100, threads=1)
 
 
 @pytest.mark.parametrize("repair", solver.REPAIRS)
@@ -230,8 +239,8 @@ def test_every_metric(metric: Metric, repair: str) -> None:
     tour = drhg.tsp(xy, matrix=matrix, metric=metric)
     plan = drhg.cvrp(xy, demand, 30, matrix=matrix, metric=metric)
     for instance in (tour, plan):
-        result = checked(drhg.solve(instance, max_iters=100, repair=repair, threads=1))
-        assert isinstance(result.cost, int) == instance.integral
+        result = solved(instance, repair, max_iters=100, threads=1)
+        assert result is None or isinstance(result.cost, int) == instance.integral
 
 
 @pytest.mark.parametrize("repair", solver.REPAIRS)
@@ -285,8 +294,10 @@ def test_small_plans_are_optimal(seed: int) -> None:
 def test_a_warm_start_is_never_made_worse(instance: drhg.Instance, repair: str) -> None:
     known = drhg.solve(instance, max_iters=2000, seed=1, threads=1)
     for limits in ({"max_iters": 0}, {"max_iters": 100}, {"time_limit": 0.0}):
-        again = drhg.solve(instance, init=known.solution, repair=repair, seed=2, **limits)
-        assert checked(again).cost <= known.cost + 1e-9
+        again = solved(instance, repair, init=known.solution, seed=2, **limits)
+        if again is None:
+            continue
+        assert again.cost <= known.cost + 1e-9
         assert again.trace[0].cost == pytest.approx(known.cost)
 
 

@@ -243,7 +243,7 @@ Init: TypeAlias = Annotated[
 RepairName: TypeAlias = Annotated[
     str,
     _option(SEARCH, "--repair", metavar="NAME",
-            help="What reconnects the destroyed part: auto, local, insertion."),
+            help="What reconnects the destroyed part: auto, local, insertion, neural."),
 ]  # fmt: skip
 Vehicles: TypeAlias = Annotated[
     int | None,

@@ -18,8 +18,8 @@ import numpy as np
 
 from drhg.construct import construct
 from drhg.criteria import Accept, Limits, Progress, improve
-from drhg.errors import DrhgError
-from drhg.problem import Cost, Instance, Solution, check, cost, validated
+from drhg.errors import DrhgError, ModelError
+from drhg.problem import Cost, Instance, Metric, Solution, check, cost, validated
 
 if TYPE_CHECKING:
     from drhg.repair import Repair
@@ -142,6 +142,8 @@ def solve(
             raise DrhgError(f"{name} must be at least 0, not {value}")
     if isinstance(repair, str) and repair not in REPAIRS:
         raise DrhgError(f"unknown repair {repair!r}; known: {', '.join(REPAIRS)}")
+    if repair == "neural" and (instance.is_cvrp or instance.metric is Metric.EXPLICIT):
+        raise ModelError("the network in the box repairs tours of nodes with coordinates only")
     if time_limit is None and max_iters is None and no_improve is None and target is None:
         time_limit = DEFAULT_SECONDS
     limits = Limits(time_limit, max_iters, no_improve, target)
