@@ -507,7 +507,10 @@ def _search_routes(
                 space, depot, capacity, max_length, m, *row, line, depots,
                 best, start, carried, run,
             )  # fmt: skip
-            now = _exchange_ends(space, depot, capacity, max_length, m, *row, line, depots, now)
+            before = np.inf
+            while now < before - 1e-9:  # exchanges are cheap: make all of them before relocating
+                before = now
+                now = _exchange_ends(space, depot, capacity, max_length, m, *row, line, depots, now)
             if now >= best - 1e-9:
                 break
             best = now
