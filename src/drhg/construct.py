@@ -118,6 +118,11 @@ def _with_fixed_paths(instance: Instance, order: Ints) -> Ints:
     return np.array(tour, dtype=np.int64)
 
 
+def random_order(instance: Instance, rng: np.random.Generator) -> Ints:
+    """All nodes of a TSP in random order; paths of fixed edges stay together."""
+    return _with_fixed_paths(instance, rng.permutation(instance.n))
+
+
 # --- routes: cutting a long order, limits, fleet ------------------------------------------------
 
 
