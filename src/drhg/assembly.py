@@ -19,7 +19,7 @@ from drhg.hypergraph import is_fixed
 from drhg.local_search import TINY
 
 
-KIDS = 30  # children tried per pair
+KIDS = 30  # children of which the best is taken
 
 
 class Population(NamedTuple):
@@ -251,6 +251,12 @@ def _child(space, fixed, near, tour, pos, links, cycle, goal, cuts, label, sizes
         gain -= distance(space, cycle[i + 1], cycle[i + 2 if i + 2 < size else 0])
     if gain <= goal:  # joining subtours costs, as a rule
         return gain, 0
+    for i in range(0, size, 2):  # an earlier child may have taken or brought some of these edges
+        a, b, c = cycle[i], cycle[i + 1], cycle[i + 2 if i + 2 < size else 0]
+        if links[a, 0] != b and links[a, 1] != b:
+            return -np.inf, 0
+        if links[b, 0] == c or links[b, 1] == c:
+            return -np.inf, 0
     k = size // 2
     for i in range(k):
         p, q = pos[cycle[2 * i]], pos[cycle[2 * i + 1]]
@@ -339,11 +345,11 @@ def _share(near, shares, u, v):
 
 
 @kernel
-def breed(space, fixed, near, population, fathers, mothers, guests, kids, state):
-    """For every pair try up to `kids` children; the best one takes the father's place if it gains.
+def breed(space, fixed, near, population, fathers, mothers, guests, kids, spread, state):
+    """For every pair try all children by one cycle; the best of every `kids` changes the father.
 
-    Best means most gain per diversity lost: the entropy of the edges over the population, so that
-    good edges spread and rare ones are not lost early. A mother -1 - i is row i of `guests`, links
+    Best means most gain, or if `spread` most gain per diversity lost: the entropy of the edges over
+    the population, so that good edges spread and rare ones are not lost early. A mother -1 - i is row i of `guests`, links
     of tours as they were before. Returns the gain of every pair.
     """
     tours, poses, links, shares = population
@@ -363,24 +369,24 @@ def breed(space, fixed, near, population, fathers, mothers, guests, kids, state)
         father, mother = fathers[pair], mothers[pair]
         link = links[father]
         other = links[mother] if mother >= 0 else guests[-1 - mother]
+        tour, pos = tours[father], poses[father]
         count = alternating_cycles(link, other, state, cycles, starts)
         order = np.arange(count)
         best = 0.0
         best_gain = 0.0
         best_changes = 0
-        for i in range(min(kids, count)):
+        for i in range(count):
             j = i + random_below(state, count - i)
             chosen = order[j]
             order[j] = order[i]
             cycle = cycles[starts[chosen] : starts[chosen + 1]]
             gain, changes = _child(
-                space, fixed, near, tours[father], poses[father], link, cycle, TINY,
-                cuts, label, sizes, log,
-            )  # fmt: skip
+                space, fixed, near, tour, pos, link, cycle, TINY, cuts, label, sizes, log
+            )
             _undo(link, log, changes)
             if gain > TINY and changes > 0:
-                loss = 0.0  # of entropy, each edge seen from both ends
-                for c in range(changes):
+                loss = 0.0 if spread else 1.0  # of entropy, each edge seen from both ends
+                for c in range(changes if spread else 0):
                     f = _share(near, shares, log[c, 0], log[c, 1])
                     loss += 0.5 * (worth[f] - worth[f - 1])
                     f = _share(near, shares, log[c, 0], log[c, 2])
@@ -391,11 +397,13 @@ def breed(space, fixed, near, population, fathers, mothers, guests, kids, state)
                     best_gain = gain
                     best_changes = changes
                     kept[:changes] = log[:changes]
-        if best_changes > 0:
-            for i in range(best_changes):
-                _rewire(link, kept[i, 0], kept[i, 1], kept[i, 2])
-            gains[pair] = best_gain
-            _retrace(link, tours[father], poses[father])
+            if best_changes > 0 and ((i + 1) % kids == 0 or i + 1 == count):
+                for c in range(best_changes):
+                    _rewire(link, kept[c, 0], kept[c, 1], kept[c, 2])
+                _retrace(link, tour, pos)
+                gains[pair] += best_gain
+                best = 0.0
+                best_changes = 0
     return gains
 
 

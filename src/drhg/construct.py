@@ -118,11 +118,6 @@ def _with_fixed_paths(instance: Instance, order: Ints) -> Ints:
     return np.array(tour, dtype=np.int64)
 
 
-def random_order(instance: Instance, rng: np.random.Generator) -> Ints:
-    """All nodes of a TSP in random order; paths of fixed edges stay together."""
-    return _with_fixed_paths(instance, rng.permutation(instance.n))
-
-
 # --- routes: cutting a long order, limits, fleet ------------------------------------------------
 
 
@@ -439,6 +434,25 @@ def greedy(instance: Instance, seed: int = 0) -> tuple[Solution, Ints]:
         links[a, int(links[a, 0] >= 0)] = b
         links[b, int(links[b, 0] >= 0)] = a
     return Solution([kernels.walk(links)]), _nobody()
+
+
+def shaken_greedy(instance: Instance, near: Ints, rng: np.random.Generator) -> Ints:
+    """A tour by greedy edges whose lengths are made up to twice as long at random.
+
+    Candidates are the edges along neighbour lists; the paths they leave are strung along a Hilbert
+    curve, for a bare matrix at random. Quick, and different every time, but longer than `greedy`.
+    """
+    from drhg import construct_kernels as kernels
+
+    links, tail = _fixed_links(instance)
+    heads, feet = kernels.candidate_pairs(near)
+    order = np.argsort(instance.distance(heads, feet) * (1.0 + rng.random(len(heads))))
+    kernels.join_edges(links, tail, heads[order], feet[order])
+    ends = np.flatnonzero(links[:, 1] < 0)
+    ends = rng.permutation(ends[ends <= tail[ends]])  # one of every path, or none: it is closed
+    if instance.xy is not None:
+        ends = ends[hilbert_order(instance.xy[ends])]
+    return kernels.walk_paths(links, ends)
 
 
 def insertion(instance: Instance, seed: int = 0) -> tuple[Solution, Ints]:

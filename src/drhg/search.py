@@ -18,7 +18,7 @@ import numpy as np
 from drhg import assembly
 from drhg import strings as string_removal
 from drhg.compiled import random_state
-from drhg.construct import random_order
+from drhg.construct import shaken_greedy
 from drhg.criteria import Accept
 from drhg.hypergraph import (
     Index,
@@ -53,6 +53,7 @@ WHOLE = 200_000  # up to here the whole tour is settled at once
 BREED = 8, 12_000  # nodes from and up to which a population of tours is bred
 FIRST = 32  # tours of the first population; every further one has twice as many
 CROWD = 2_000_000  # nodes of a population at most, over all its tours
+FINISH = 0.85  # share of the search after which only the shortest tour counts, not diversity
 STALE = 10  # generations that must bring something
 SYNC = 20  # kicks per node after which threads with tours of their own take over the best
 HOT, COLD = 0.3, 0.01  # temperatures of the string search, in mean edge lengths
@@ -169,7 +170,7 @@ def _breed(
 ) -> Iterator[Snapshot]:
     """Populations of locally optimal tours, each bred until nothing comes of it any more.
 
-    Every population starts from random tours and the best tour so far. An iteration is a tour made
+    Every population starts from random tours. An iteration is a tour made
     or a pair bred. Every thread has its own part of a generation, so that nothing depends on how
     often Python looks.
     """
@@ -183,8 +184,9 @@ def _breed(
         herd = assembly.population_of(size, near)
         costs = np.full(size, np.inf)
 
-        def settle(row: int, order: Index) -> None:
-            tour, pos = order.astype(np.int32), np.empty(n, np.int32)
+        def settle(row: int, seed: int) -> None:
+            made = shaken_greedy(task.instance, near, np.random.default_rng([task.seed, seed]))
+            tour, pos = made.astype(np.int32), np.empty(n, np.int32)
             pos[tour] = np.arange(n, dtype=np.int32)
             descend(*how, tour, pos)
             assembly.admit(herd, row, tour)
@@ -200,10 +202,15 @@ def _breed(
 
         for begin in range(0, size, threads):
             rows = range(begin, min(begin + threads, size))
-            list(pool.map(settle, rows, [random_order(task.instance, rng) for _ in rows]))
+            list(pool.map(settle, rows, rng.integers(2**31, size=len(rows)).tolist()))
             yield snapshot(len(rows))
         history = [(float(costs.mean()), lowest)]
         while len(history) <= STALE or _moving(history):
+            last = elapsed() > FINISH
+            if last and lowest < costs.min() - 1e-9:
+                row = int(np.argmax(costs))
+                assembly.admit(herd, row, best)
+                costs[row] = lowest
             assembly.count_shares(near, herd)
             parts = np.array_split(rng.permutation(size), threads)
             guests = herd.links[[part[0] for part in parts]]
@@ -214,7 +221,7 @@ def _breed(
                 for i, part in enumerate(parts):
                     fathers = part[done : done + each]
                     mothers = np.append(part, -1 - (i + 1) % threads)[done + 1 :][: len(fathers)]
-                    what = (herd, fathers, mothers, guests, assembly.KIDS, states[i])
+                    what = (herd, fathers, mothers, guests, assembly.KIDS, not last, states[i])
                     jobs.append((fathers, pool.submit(assembly.breed, *how[:3], *what)))
                     pairs += len(fathers)
                 for fathers, job in jobs:
@@ -223,7 +230,7 @@ def _breed(
                 yield snapshot(pairs)
             history.append((float(costs.mean()), lowest))
         now = elapsed()
-        grow = 0.8 * (1 - now) / (now - begun) if now > begun else 2.0
+        grow = 0.6 * (1 - now) / (now - begun) if now > begun else 2.0
         size = max(FIRST, min(int(size * grow), 8 * size, CROWD // n))
 
 
