@@ -25,6 +25,7 @@ ORDER = [
     "construct",
     "hypergraph",
     "local_search",
+    "assembly",
     "strings",
     "repair",
     "weights",

@@ -18,7 +18,6 @@ from drhg.compiled import distance, kernel, random_below
 from drhg.hypergraph import is_fixed
 from drhg.local_search import TINY
 
-
 KIDS = 30  # children of which the best is taken
 
 
@@ -238,41 +237,45 @@ def _join(space, fixed, near, pos, links, begin, cuts, k, label, own):
 
 
 @kernel
-def _child(space, fixed, near, tour, pos, links, cycle, goal, cuts, label, sizes, log):
-    """Exchange one cycle's edges and join the subtours, if that gains more than `goal`.
+def _child(
+    space, fixed, near, tour, pos, links, cycles, starts, chosen, cuts, label, sizes, log
+):  # fmt: skip
+    """Exchange the edges of the chosen cycles and join the subtours.
 
-    `links` is changed; `log` gets (node, old, new) for every change. Returns (gain, changes).
+    `links` is changed; `log` gets (node, old, new) for every change. Returns (gain, changes); the
+    gain is -inf if there is none to be had.
     """
     n = len(tour)
-    size = len(cycle)
     gain = 0.0
-    for i in range(0, size, 2):
-        gain += distance(space, cycle[i], cycle[i + 1])
-        gain -= distance(space, cycle[i + 1], cycle[i + 2 if i + 2 < size else 0])
-    if gain <= goal:  # joining subtours costs, as a rule
-        return gain, 0
-    for i in range(0, size, 2):  # an earlier child may have taken or brought some of these edges
-        a, b, c = cycle[i], cycle[i + 1], cycle[i + 2 if i + 2 < size else 0]
-        if links[a, 0] != b and links[a, 1] != b:
-            return -np.inf, 0
-        if links[b, 0] == c or links[b, 1] == c:
-            return -np.inf, 0
-    k = size // 2
-    for i in range(k):
-        p, q = pos[cycle[2 * i]], pos[cycle[2 * i + 1]]
-        cuts[i] = p if q == p + 1 or (q == 0 and p == n - 1) else q
+    for which in chosen:
+        cycle = cycles[starts[which] : starts[which + 1]]
+        size = len(cycle)
+        for i in range(0, size, 2):
+            gain += distance(space, cycle[i], cycle[i + 1])
+            gain -= distance(space, cycle[i + 1], cycle[i + 2 if i + 2 < size else 0])
+    if gain <= TINY:  # joining subtours costs, as a rule
+        return -np.inf, 0
+    k = changes = 0
+    for which in chosen:
+        cycle = cycles[starts[which] : starts[which + 1]]
+        size = len(cycle)
+        if changes + size > len(log):
+            return -np.inf, changes
+        for i in range(0, size, 2):
+            p, q = pos[cycle[i]], pos[cycle[i + 1]]
+            cuts[k] = p if q == p + 1 or (q == 0 and p == n - 1) else q
+            k += 1
+        for i in range(size):
+            back = cycle[i - 1 if i > 0 else size - 1]
+            onward = cycle[i + 1 if i + 1 < size else 0]
+            old, new = (onward, back) if i & 1 == 0 else (back, onward)
+            _rewire(links, cycle[i], old, new)
+            log[changes, 0], log[changes, 1], log[changes, 2] = cycle[i], old, new
+            changes += 1
     if k <= 32:
         _sort(cuts, k)
     else:
         cuts[:k] = np.sort(cuts[:k])
-    changes = 0
-    for i in range(size):
-        back = cycle[i - 1 if i > 0 else size - 1]
-        onward = cycle[i + 1 if i + 1 < size else 0]
-        old, new = (onward, back) if i & 1 == 0 else (back, onward)
-        _rewire(links, cycle[i], old, new)
-        log[changes, 0], log[changes, 1], log[changes, 2] = cycle[i], old, new
-        changes += 1
     found = _subtours(tour, pos, links, cuts, k, label, sizes)
     left = found
     while left > 1:
@@ -285,7 +288,7 @@ def _child(space, fixed, near, tour, pos, links, cycle, goal, cuts, label, sizes
             i += 1
         begin = tour[_bounds(cuts, k, i, n)[0]]
         more, u, s, v, w = _join(space, fixed, near, pos, links, begin, cuts, k, label, own)
-        if u < 0 or changes + 4 > len(log) or gain + more <= goal:
+        if u < 0 or changes + 4 > len(log) or gain + more <= TINY:
             return -np.inf, changes
         gain += more
         other = label[_piece(cuts, k, pos[v])]
@@ -349,8 +352,8 @@ def breed(space, fixed, near, population, fathers, mothers, guests, kids, spread
     """For every pair try all children by one cycle; the best of every `kids` changes the father.
 
     Best means most gain, or if `spread` most gain per diversity lost: the entropy of the edges over
-    the population, so that good edges spread and rare ones are not lost early. A mother -1 - i is row i of `guests`, links
-    of tours as they were before. Returns the gain of every pair.
+    the population, so that good edges spread and rare ones are not lost early. A mother -1 - i is
+    row i of `guests`, links of tours as they were before. Returns the gain of every pair.
     """
     tours, poses, links, shares = population
     size, n = tours.shape
@@ -363,7 +366,6 @@ def breed(space, fixed, near, population, fathers, mothers, guests, kids, spread
     label = np.empty(n + 1, np.int64)
     sizes = np.empty(n + 1, np.int64)
     log = np.empty((4 * n, 3), np.int32)
-    kept = np.empty((4 * n, 3), np.int32)
     gains = np.zeros(len(fathers), np.float64)
     for pair in range(len(fathers)):
         father, mother = fathers[pair], mothers[pair]
@@ -372,19 +374,18 @@ def breed(space, fixed, near, population, fathers, mothers, guests, kids, spread
         tour, pos = tours[father], poses[father]
         count = alternating_cycles(link, other, state, cycles, starts)
         order = np.arange(count)
+        taken = np.empty(count // kids + 1, np.int64)
+        groups = 0
         best = 0.0
-        best_gain = 0.0
-        best_changes = 0
         for i in range(count):
             j = i + random_below(state, count - i)
-            chosen = order[j]
+            one = order[j : j + 1].copy()
             order[j] = order[i]
-            cycle = cycles[starts[chosen] : starts[chosen + 1]]
             gain, changes = _child(
-                space, fixed, near, tour, pos, link, cycle, TINY, cuts, label, sizes, log
+                space, fixed, near, tour, pos, link, cycles, starts, one, cuts, label, sizes, log
             )
             _undo(link, log, changes)
-            if gain > TINY and changes > 0:
+            if gain > TINY:
                 loss = 0.0 if spread else 1.0  # of entropy, each edge seen from both ends
                 for c in range(changes if spread else 0):
                     f = _share(near, shares, log[c, 0], log[c, 1])
@@ -394,16 +395,20 @@ def breed(space, fixed, near, population, fathers, mothers, guests, kids, spread
                 value = gain / max(loss, 1e-9)
                 if value > best:
                     best = value
-                    best_gain = gain
-                    best_changes = changes
-                    kept[:changes] = log[:changes]
-            if best_changes > 0 and ((i + 1) % kids == 0 or i + 1 == count):
-                for c in range(best_changes):
-                    _rewire(link, kept[c, 0], kept[c, 1], kept[c, 2])
-                _retrace(link, tour, pos)
-                gains[pair] += best_gain
+                    taken[groups] = one[0]
+            if best > 0.0 and ((i + 1) % kids == 0 or i + 1 == count):
+                groups += 1
                 best = 0.0
-                best_changes = 0
+        if groups > 0:
+            gain, changes = _child(
+                space, fixed, near, tour, pos, link, cycles, starts, taken[:groups],
+                cuts, label, sizes, log,
+            )  # fmt: skip
+            if gain > TINY:
+                gains[pair] = gain
+                _retrace(link, tour, pos)
+            else:
+                _undo(link, log, changes)
     return gains
 
 
