@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
 import typer
 
+from drhg.benchmark.commands import app as bench
 from drhg.errors import DrhgError
 from drhg.report import Report, Trace, View, read_trace, say
 
@@ -131,6 +132,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(bench)
 
 
 def main() -> NoReturn:
@@ -160,6 +162,11 @@ def _run() -> int:
         return USAGE
     except BrokenPipeError:
         return SOME_FAILED
+    except DrhgError as error:
+        if os.environ.get("DRHG_DEBUG"):
+            raise
+        say(str(error))
+        return BAD_INPUT
     except Exception as error:
         if os.environ.get("DRHG_DEBUG"):
             raise
