@@ -71,8 +71,10 @@ def _serve(pipe: connection.Connection, function: Callable[[Any], Any]) -> None:
             return
         try:
             done = Done(index, function(task))
-        except Exception as error:
+        except DrhgError as error:
             done = Done(index, error=error)
+        except Exception as error:  # of a type that may not survive the journey
+            done = Done(index, error=RuntimeError(f"{type(error).__name__}: {error}"))
         pipe.send(done)
 
 
