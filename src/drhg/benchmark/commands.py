@@ -149,13 +149,19 @@ def demo(
     """Draw one step of destroy and repair as a film strip (the paper's last figure)."""
     from drhg import plotting
     from drhg.generate import uniform_tsp
+    from drhg.neural import NeuralRepair, load_compiled
     from drhg.problem import cost
-    from drhg.solver import _repairer
+    from drhg.repair import LocalSearchRepair, Repair
+    from drhg.weights import shipped
 
     if repair not in ("neural", "local"):
         raise typer.BadParameter(f"{repair!r} is not one of: neural, local.")
     instance = uniform_tsp(nodes, seed)
-    step = plotting.film_strip(output, instance, seed=seed, repair=_repairer(repair, 1))
+    repairer: Repair = LocalSearchRepair()
+    if repair == "neural":
+        path, sha256 = shipped("economy")
+        repairer = NeuralRepair(load_compiled(str(path), sha256=sha256))
+    step = plotting.film_strip(output, instance, seed=seed, repair=repairer)
     before, after = cost(instance, step.before), cost(instance, step.after)
     say(f"{instance.name}: {len(step.pieces)} hyper-edges, {before:.4f} -> {after:.4f}")
     print(output)
