@@ -39,8 +39,8 @@ def cases() -> list[Case]:
     return [
         *(Case(partial(g.uniform_tsp, 200, s), 3_000) for s in range(6)),
         *(Case(partial(g.clustered_tsp, 500, s), 10_000) for s in range(2)),
-        *(Case(partial(g.uniform_cvrp, 100, s), 20_000) for s in range(6)),
-        *(Case(partial(g.x_cvrp, 200, s), 40_000) for s in range(2)),
+        *(Case(partial(g.uniform_cvrp, 50, s), 20_000) for s in range(6)),
+        *(Case(partial(g.x_cvrp, 100, s), 30_000) for s in range(2)),
         *(Case(partial(g.uniform_tsp, 100, s), 300, "local") for s in range(4)),
         *(Case(partial(g.uniform_cvrp, 50, s), 300, "local") for s in range(2)),
         *(Case(partial(g.uniform_tsp, 100, s), 100, "neural") for s in range(2)),
