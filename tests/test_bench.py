@@ -298,7 +298,7 @@ def test_without_data_one_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_missing_networks_are_named_with_their_recipe(tmp_path: Path) -> None:
-    with pytest.raises(DrhgError, match=r"size-30-70, size-20-80, size-10-90.*drhg.training"):
+    with pytest.raises(DrhgError, match=r"size-30-70, size-20-80, size-10-90.*drhg train"):
         SUITES["train-size"].jobs(Choice(quick=True, nets=tmp_path), References())
 
 

@@ -139,6 +139,37 @@ def test_a_bench_on_ray(two_workers: None, tmp_path: Path) -> None:
     assert {row["status"] for row in read_rows([ran.path])} == {"ok"}
 
 
+@pytest.mark.slow
+def test_solving_many_files_on_ray(
+    two_workers: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import json
+
+    import drhg
+    from drhg.cli import app
+    from drhg.io import write_instance
+
+    files = []
+    for seed in range(3):
+        files.append(tmp_path / f"t{seed}.tsp")
+        write_instance(files[-1], drhg.uniform_tsp(30, seed=seed))
+    (tmp_path / "bad.tsp").write_text("nonsense")
+    names = [*map(str, files), str(tmp_path / "bad.tsp")]
+    words = ["-n", "30", "-f", "json", "-o", str(tmp_path / "out"), "--ray", "local"]
+    assert app(["solve", *names, *words], standalone_mode=False) == 1  # some failed
+    shown = capsys.readouterr()
+    rows = [json.loads(line) for line in shown.out.splitlines()]
+    assert sorted(row["n"] for row in rows) == [30, 30, 30]
+    assert "bad.tsp" in shown.err
+    for path in files:
+        instance = drhg.read(path)
+        found = drhg.read_solution(tmp_path / "out" / f"{path.stem}.tour", instance)
+        assert drhg.check(instance, found) == []
+        # the same as here, since iterations and threads are the same
+        here = drhg.solve(instance, max_iters=30, threads=1).cost
+        assert drhg.cost(instance, found) == here
+
+
 def test_errors_survive_the_journey() -> None:
     import pickle
 

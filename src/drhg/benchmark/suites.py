@@ -210,10 +210,8 @@ def _train_sizes(choice: Choice, instance: Instance, part: Part) -> list[Method]
     ]
     if missing:
         raise DrhgError(
-            f"the networks {', '.join(missing)} are not in {choice.nets}; each is made by: "
-            f"python -m drhg.training train --config configs/{missing[0]}.toml --data LABELS "
-            f"--out runs/{missing[0]} --steps 20000, then the same with --resume --decay, and its "
-            f"weights copied to {net_file(choice.nets, *SIZES_TRAINED[0])} (or the like)"
+            f"the networks {', '.join(missing)} are not in {choice.nets}; docs/benchmarks.md says how "
+            f"they are made, from `drhg train configs/{missing[0]}.toml` on (--nets names a folder)"
         )
     ours = _limited(_iterated(choice), instance, part)
     top = min(200, instance.n)
