@@ -210,8 +210,8 @@ def _train_sizes(choice: Choice, instance: Instance, part: Part) -> list[Method]
     ]
     if missing:
         raise DrhgError(
-            f"the networks {', '.join(missing)} are not in {choice.nets}; docs/benchmarks.md says how "
-            f"they are made, from `drhg train configs/{missing[0]}.toml` on (--nets names a folder)"
+            f"the networks {', '.join(missing)} are not in {choice.nets}; docs/benchmarks.md says "
+            f"how they are made, by `drhg train configs/{missing[0]}.toml` first of all"
         )
     ours = _limited(_iterated(choice), instance, part)
     top = min(200, instance.n)
