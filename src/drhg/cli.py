@@ -24,7 +24,6 @@ import typer
 from drhg.benchmark.commands import app as bench
 from drhg.errors import DrhgError
 from drhg.report import Report, Trace, View, read_trace, say
-from drhg.workers import spread
 
 if TYPE_CHECKING:
     from drhg.problem import Instance, Solution
@@ -402,6 +401,8 @@ def _solve_all(files: Sequence[Path], options: SolveOptions) -> int:
 
 def _solve_away(files: Sequence[Path], options: SolveOptions, address: str) -> int:
     """Solve all files side by side on a Ray cluster; whoever is done first is reported first."""
+    from drhg.workers import spread
+
     outputs = _destinations(files, options.output, len(files) > 1, None)
     pictures = _destinations(files, options.plot, len(files) > 1, ".png")
     report = Report(options.format is Format.json)
