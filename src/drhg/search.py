@@ -15,8 +15,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from drhg import assembly
 from drhg import strings as string_removal
 from drhg.compiled import random_state
+from drhg.construct import shaken_greedy
 from drhg.criteria import Accept
 from drhg.hypergraph import (
     Index,
@@ -48,6 +50,11 @@ SPLIT = 3_000  # from so many nodes on, threads share one tour instead of each h
 WINDOW = 10_000  # positions up to which a destroyed cluster may spread along the tour
 ROUND = 0.1  # kicks per node and visit of a region
 WHOLE = 200_000  # up to here the whole tour is settled at once
+BREED = 8, 12_000  # nodes from and up to which a population of tours is bred
+FIRST = 32  # tours of the first population; every further one has twice as many
+CROWD = 2_000_000  # nodes of a population at most, over all its tours
+FINISH = 0.85  # share of the search after which only the shortest tour counts, not diversity
+STALE = 10  # generations that must bring something
 SYNC = 20  # kicks per node after which threads with tours of their own take over the best
 HOT, COLD = 0.3, 0.01  # temperatures of the string search, in mean edge lengths
 EXCHANGES = 10  # times that string searches on several threads take over the best plan
@@ -127,8 +134,8 @@ def regions(
         yield Snapshot(todo, lowest, partial(solution_of, rules, best))
 
 
-def kicks(task: Task, slice: Slice) -> Iterator[Snapshot]:
-    """k-opt local search and kicks on the whole tour, or on regions of a large one."""
+def kicks(task: Task, slice: Slice, elapsed: Elapsed) -> Iterator[Snapshot]:
+    """A population of tours, or k-opt local search and kicks on regions of a large tour."""
     n = task.instance.n
     near = neighbour_lists(task.instance, task.nearness)
     tour = task.start.tour.astype(np.int32)
@@ -140,7 +147,9 @@ def kicks(task: Task, slice: Slice) -> Iterator[Snapshot]:
         yield _tour(task, 0, tour)
     shared = task.instance.metric is not Metric.EXPLICIT and n >= SPLIT
     with ThreadPoolExecutor(task.threads) as pool:
-        if shared and (task.threads > 1 or n > REGION):
+        if BREED[0] <= n <= BREED[1]:
+            yield from _breed(task, how, tour, pool, slice, elapsed)
+        elif shared and (task.threads > 1 or n > REGION):
             yield from _kick_regions(task, how, tour, pos, pool)
         else:
             yield from _kick_copies(task, how, tour, pos, pool, slice)
@@ -149,6 +158,86 @@ def kicks(task: Task, slice: Slice) -> Iterator[Snapshot]:
 def _tour(task: Task, iterations: int, tour: Index) -> Snapshot:
     kept = Solution([tour.astype(np.int64)])
     return Snapshot(iterations, float(cost(task.instance, kept)), lambda: kept)
+
+
+def _breed(
+    task: Task,
+    how: tuple[object, ...],
+    best: Index,
+    pool: ThreadPoolExecutor,
+    slice: Slice,
+    elapsed: Elapsed,
+) -> Iterator[Snapshot]:
+    """Populations of locally optimal tours, each bred until nothing comes of it any more.
+
+    Every population starts from random tours. An iteration is a tour made
+    or a pair bred. Every thread has its own part of a generation, so that nothing depends on how
+    often Python looks.
+    """
+    n, threads, near = len(best), task.threads, how[2]
+    rng = np.random.default_rng([task.seed, 2])
+    states = [random_state(task.seed, 1 + i) for i in range(threads)]
+    size = FIRST
+    lowest = float(cost(task.instance, Solution([best.astype(np.int64)])))
+    while True:
+        begun = elapsed()
+        herd = assembly.population_of(size, near)
+        costs = np.full(size, np.inf)
+
+        def settle(row: int, seed: int) -> None:
+            made = shaken_greedy(task.instance, near, np.random.default_rng([task.seed, seed]))
+            tour, pos = made.astype(np.int32), np.empty(n, np.int32)
+            pos[tour] = np.arange(n, dtype=np.int32)
+            descend(*how, tour, pos)
+            assembly.admit(herd, row, tour)
+            costs[row] = cost(task.instance, Solution([tour.astype(np.int64)]))
+
+        def snapshot(iterations: int) -> Snapshot:
+            nonlocal best, lowest
+            row = int(np.argmin(costs))
+            if costs[row] < lowest:
+                lowest, best = float(costs[row]), herd.tours[row].copy()
+            kept = best
+            return Snapshot(iterations, lowest, lambda: Solution([kept.astype(np.int64)]))
+
+        for begin in range(0, size, threads):
+            rows = range(begin, min(begin + threads, size))
+            list(pool.map(settle, rows, rng.integers(2**31, size=len(rows)).tolist()))
+            yield snapshot(len(rows))
+        history = [(float(costs.mean()), lowest)]
+        while len(history) <= STALE or _moving(history):
+            last = elapsed() > FINISH
+            if last and lowest < costs.min() - 1e-9:
+                row = int(np.argmax(costs))
+                assembly.admit(herd, row, best)
+                costs[row] = lowest
+            assembly.count_shares(near, herd)
+            parts = np.array_split(rng.permutation(size), threads)
+            guests = herd.links[[part[0] for part in parts]]
+            done = 0
+            while done < max(map(len, parts)):
+                each = max(1, -(-slice() // threads))
+                jobs, pairs = [], 0
+                for i, part in enumerate(parts):
+                    fathers = part[done : done + each]
+                    mothers = np.append(part, -1 - (i + 1) % threads)[done + 1 :][: len(fathers)]
+                    what = (herd, fathers, mothers, guests, assembly.KIDS, not last, states[i])
+                    jobs.append((fathers, pool.submit(assembly.breed, *how[:3], *what)))
+                    pairs += len(fathers)
+                for fathers, job in jobs:
+                    costs[fathers] -= job.result()
+                done += each
+                yield snapshot(pairs)
+            history.append((float(costs.mean()), lowest))
+        now = elapsed()
+        grow = 0.6 * (1 - now) / (now - begun) if now > begun else 2.0
+        size = max(FIRST, min(int(size * grow), 8 * size, CROWD // n))
+
+
+def _moving(history: list[tuple[float, float]]) -> bool:
+    """Whether the mean or the best of a population has fallen in the last generations."""
+    mean, best = history[-1 - STALE]
+    return history[-1][1] < best - 1e-9 or history[-1][0] < mean * (1 - 1e-4)
 
 
 def _kick_copies(

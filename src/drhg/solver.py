@@ -276,7 +276,7 @@ def _search(
     elif instance.is_cvrp:
         yield from search.strings(task, pace, elapsed, max_iters)
     else:
-        yield from search.kicks(task, pace)
+        yield from search.kicks(task, pace, elapsed)
 
 
 def _repairer(name: str, threads: int) -> Repair:
