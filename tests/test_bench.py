@@ -175,7 +175,9 @@ def test_library_references() -> None:
     faulty = drhg.read(data / "cvrplib" / "B" / "B-n50-k8.vrp")
     assert known.of(faulty) is not None
     assert known.unrounded(faulty) is None
-    lkh = drhg.generate.paper_cvrp(200, 1)[0]
+    from drhg.generate import paper_cvrp
+
+    lkh = paper_cvrp(200, 1)[0]
     assert known.of(lkh) == Reference(18.863726, "LKH3")
 
 
