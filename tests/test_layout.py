@@ -17,6 +17,7 @@ import drhg
 SOURCE = Path(drhg.__file__).parent
 ORDER = [
     "errors",
+    "workers",
     "problem",
     "io",
     "generate",
@@ -36,9 +37,9 @@ ORDER = [
     "search",
     "solver",
     "training",
-    "benchmark",
     "plotting",
     "report",
+    "benchmark",
     "cli",
 ]  # imports point only upward, that is, to the left
 HEAVY = ("numba", "scipy", "torch", "matplotlib")
