@@ -348,7 +348,7 @@ def test_a_killed_run_repeats_an_uninterrupted_one(
 ) -> None:
     train(config, shards, tmp_path / "a", steps=400)
     out = tmp_path / "b"
-    command = [sys.executable, "-m", "drhg.training", "train", "--config", tmp_path / "tiny.toml"]
+    command = [sys.executable, "-m", "drhg", "train", tmp_path / "tiny.toml", "--threads", "1"]
     command += ["--data", shards, "--out", out, "--steps", "400", "--resume"]
     for _ in range(2):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)

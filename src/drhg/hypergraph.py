@@ -738,6 +738,16 @@ class Nearness:
         """All nodes that can be destroyed: the depot cannot."""
         return self._nodes
 
+    @property
+    def corner(self) -> Floats:
+        """Least x and y of all points of the plane."""
+        return np.asarray(self._points.min(axis=0))
+
+    @property
+    def extent(self) -> Floats:
+        """Width and height of the smallest rectangle around them."""
+        return np.asarray(np.ptp(self._points, axis=0))
+
     def around(self, centres: npt.ArrayLike, k: int) -> Index:
         """The k nodes nearest to each centre node, nearest first (B, k).
 

@@ -9,7 +9,7 @@ function that writes down what is seen, `see`, serves training and inference ali
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -474,24 +474,53 @@ class NeuralRepair:
         self.rng = None if seed is None else np.random.default_rng(seed)
 
     def __call__(self, rules: Rules, graphs: Graphs, rng: np.random.Generator) -> Repaired:
+        return self.together([(rules, graphs, rng)])[0]
+
+    def together(
+        self, asked: Sequence[tuple[Rules, Graphs, np.random.Generator]]
+    ) -> list[Repaired]:
+        """Repair graphs of several instances as one batch; each is seen as it would be alone."""
+        seen = [self._seen(rules, graphs, self.rng or rng) for rules, graphs, rng in asked]
+        width = max(feat.shape[1] for feat, *_ in seen)
+        feat = np.concatenate([_widened(one[0], width) for one in seen])
+        partner = np.concatenate([_widened(one[1], width) for one in seen])
+        size, start = (np.concatenate([one[i] for one in seen]) for i in (2, 3))
+        rng = None if self.greedy else self.rng or asked[0][2]
+        orders = decode(self.model, feat, partner, size, start, rng)
+        out, at = [], 0
+        for rules, graphs, _ in asked:
+            rows = slice(at, at + self.alternatives * len(graphs))
+            order = np.ascontiguousarray(orders[rows, : graphs.node.shape[1]])
+            if self.alternatives > 1:
+                node = np.repeat(graphs.node, self.alternatives, axis=0)
+                best = (size[rows], node, partner[rows], order, self.alternatives)
+                order = order[_best_rows(rules.space, *best)]
+            out.append(Repaired(order, np.zeros(order.shape, np.bool_)))
+            at = rows.stop
+        return out
+
+    def _seen(
+        self, rules: Rules, graphs: Graphs, rng: np.random.Generator
+    ) -> tuple[Reals, npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Features, partners, sizes and starts of all alternatives, in random symmetries."""
         if rules.space.metric == Metric.EXPLICIT:
             raise ModelError("a network needs coordinates; this instance is a bare matrix")
         if self.model.config.routes != (rules.depot >= 0):
             kind = "routes" if self.model.config.routes else "tours"
             raise ModelError(f"these weights repair {kind} only")
-        rng = self.rng or rng
         times = self.alternatives
         feat = np.repeat(features(rules, graphs), times, axis=0)
-        size, node, partner = (
-            np.repeat(array, times, axis=0) for array in (graphs.size, graphs.node, graphs.partner)
-        )
+        size, partner = (np.repeat(a, times, axis=0) for a in (graphs.size, graphs.partner))
         start = rng.integers(np.maximum(size, 1)).astype(np.int32)
         turns = rng.uniform(-np.pi, np.pi, len(size))
         orient_rows(feat, size, self.model.config.relative, turns, rng.random(len(size)) < 0.5)
-        order = decode(self.model, feat, partner, size, start, None if self.greedy else rng)
-        if times > 1:
-            order = order[_best_rows(rules.space, size, node, partner, order, times)]
-        return Repaired(order, np.zeros(order.shape, np.bool_))
+        return feat, partner, size, start
+
+
+def _widened(array: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
+    """Rows (B, M, ...) filled up with zeros to (B, width, ...)."""
+    more = width - array.shape[1]
+    return np.pad(array, [(0, 0), (0, more)] + [(0, 0)] * (array.ndim - 2)) if more else array
 
 
 @kernel
