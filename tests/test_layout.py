@@ -29,6 +29,7 @@ ORDER = [
     "repair",
     "weights",
     "network_kernels",
+    "paper_kernels",
     "neural",
     "model",
     "criteria",

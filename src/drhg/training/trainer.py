@@ -34,7 +34,7 @@ from drhg import weights
 from drhg.errors import ModelError
 from drhg.model import ModelConfig, Network, build, device_of, fill, save_model, tensors_of
 from drhg.network_kernels import layout, learn_rows
-from drhg.neural import GROUP, Compiled, NeuralRepair, Scorer, State, decode, free_lengths
+from drhg.neural import GROUP, NeuralRepair, Scorer, State, compiled, decode, free_lengths
 from drhg.problem import Ints, Solution, cost, tsp
 from drhg.solver import solve_many
 from drhg.training.data import HELD_OUT, Recipe, Tours, draw, held_out_graphs, read_tours
@@ -305,10 +305,9 @@ class Trainer:
         `gap_M` is on the free edges of reduced graphs of M nodes, `gap_solve` of whole tours after
         `solve_iters` iterations from random insertion; both against the labels.
         """
-        model: Scorer = self.average
-        if self.config.network.preset == "economy":
-            tensors = {name: t.cpu().numpy() for name, t in self.average.state_dict().items()}
-            model = Compiled(self.config.network, tensors, threads=self.threads)
+        tensors = {name: t.cpu().numpy() for name, t in self.average.state_dict().items()}
+        quick = compiled(self.config.network, tensors, self.threads) if self.flat.is_cpu else None
+        model: Scorer = quick or self.average
         out = {}
         largest = int(np.diff(self.held.offset).max())
         for m in (m for m in HELD_OUT_SIZES if m < largest):
