@@ -125,7 +125,7 @@ def _show(entry: dict[str, Any]) -> None:
     parts = [f"step {entry['step']:,}", f"loss {entry['loss']:.4f}"]
     parts += [f"{entry['per_second']:,.0f} decisions/s"]
     gaps = [f"{key} {value:.2f} %" for key, value in entry.items() if key.startswith("gap")]
-    say("  ".join(parts + gaps))
+    say(", ".join(parts + gaps))
 
 
 @app.command(
