@@ -30,7 +30,7 @@ def cores() -> int:
 @app.command(
     epilog=epilog(
         [
-            ("drhg label -n 100 -c 100000 --data labels", "five shards, 20 minutes on two cores"),
+            ("drhg label -n 100 -c 100000 --data labels", "five shards, 17 minutes on two cores"),
             ("drhg label -n 1000 -c 500 --data labels", "about 5 s per instance and core"),
         ],
         "Run it again to go on where it stopped, or with a larger --count to get more.",
