@@ -11,7 +11,17 @@ from drhg import hypergraph, tsp
 from drhg.errors import ModelError
 from drhg.generate import uniform_cvrp, uniform_tsp
 from drhg.hypergraph import Graphs, Plan, Rules
-from drhg.neural import Compiled, NeuralRepair, State, decode, load_compiled, orient, see
+from drhg.neural import (
+    Compiled,
+    NeuralRepair,
+    State,
+    Views,
+    decode,
+    load_compiled,
+    orient,
+    see,
+    views_of,
+)
 from drhg.problem import Instance, Solution
 from drhg.weights import ModelConfig, write_weights
 
@@ -56,7 +66,8 @@ def test_compiled_scores_equal_torch() -> None:
         network = network_of(config)
         nodes = rng.random((37, window, 10)).astype(np.float32)
         count = rng.integers(1, window + 1, 37).astype(np.int32)
-        state = State(nodes, rng.random((37, 4)).astype(np.float32), count)
+        direct = np.arange(window) < count[:, None]
+        state = State(nodes, rng.random((37, 4)).astype(np.float32), count, direct)
         expected, found = network.logits(state), compiled_of(network).logits(state)
         inside = np.isfinite(expected)
         assert (inside == np.isfinite(found)).all()
@@ -69,8 +80,11 @@ def test_compiled_scores_of_routes_equal_torch() -> None:
     rng = np.random.default_rng(1)
     shape = (9, 24, network.config.node_inputs)
     context = rng.random((9, network.config.context_inputs)).astype(np.float32)
-    state = State(rng.random(shape).astype(np.float32), context, np.full(9, 24, np.int32))
-    np.testing.assert_allclose(compiled_of(network).logits(state), network.logits(state), atol=1e-4)
+    direct = rng.random((9, 24)) < 0.5
+    state = State(rng.random(shape).astype(np.float32), context, np.full(9, 24, np.int32), direct)
+    found, expected = compiled_of(network).logits(state), network.logits(state)
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected[..., 1]).max())
+    assert (np.isfinite(found[..., 0]) == direct).all()
 
 
 @pytest.mark.parametrize("by", ["paper", "torch", "compiled"])
@@ -87,24 +101,31 @@ def test_every_decoding_is_a_repair(by: str) -> None:
             assert np.isfinite(delta).all()
 
 
+def cropped(views: Views, b: int) -> Views:
+    """One row of a batch, without its padding."""
+    row, m = slice(b, b + 1), int(views.size[b])
+    extra = views.feat.shape[1] - views.partner.shape[1]  # the depot
+    return Views(
+        views.feat[row, : m + extra].copy(), views.partner[row, :m].copy(),
+        views.load[row, :m].copy(), views.capacity[row], views.size[row],
+    )  # fmt: skip
+
+
 def test_a_batch_decodes_like_its_rows() -> None:
     network = network_of(ECONOMY)
     rules, _, graphs = some_graphs(uniform_tsp(80, seed=3), [10, 50, 30, 70, 80, 22, 41])
-    feat = hypergraph.features(rules, graphs)
+    views = views_of(rules, graphs)
     start = np.zeros(len(graphs), np.int32)
     rows = [network, compiled_of(network), compiled_of(network, group=1)]
     rows += [compiled_of(network, group=5), compiled_of(network, threads=3)]
-    orders = [decode(model, feat, graphs.partner, graphs.size, start) for model in rows]
+    orders = [decode(model, views, start).order for model in rows]
     for order in orders[1:]:
         assert np.mean(order == orders[0]) > 0.95  # rounding may turn a tie
     for order in orders[2:]:
         assert (order == orders[1]).all()
     for b, m in enumerate(graphs.size):
         row = slice(b, b + 1)
-        alone = decode(
-            rows[1], feat[row, :m].copy(), graphs.partner[row, :m].copy(), graphs.size[row],
-            start[row],
-        )  # fmt: skip
+        alone = decode(rows[1], cropped(views, b), start[row]).order
         assert (alone[0] == orders[1][b, :m]).all()
 
 
@@ -116,9 +137,11 @@ class Recorder:
         self.seen: list[State] = []
 
     def logits(self, state: State) -> np.ndarray:
-        self.seen.append(State(state.nodes.copy(), state.context.copy(), state.count.copy()))
-        inside = np.arange(state.nodes.shape[1]) < state.count[:, None]
-        return np.where(inside, -state.nodes[..., 6], -np.inf)[..., None]
+        arrays = state.nodes, state.context, state.count, state.direct
+        self.seen.append(State(*(array.copy() for array in arrays)))
+        scores = np.repeat(-state.nodes[..., 6:7], self.config.outputs, axis=2)
+        scores[..., 0] = np.where(state.direct, scores[..., 0], -np.inf)
+        return scores
 
 
 def test_forced_steps_never_run_the_network() -> None:
@@ -134,16 +157,18 @@ def test_the_last_hyper_edge_is_entered_the_shorter_way() -> None:
     feat[0, :, :2] = [[0, 0], [1, 0], [0, 1], [1, 1]]  # 0 alone, 1 alone, a hyper-edge 2-3
     partner = np.array([[0, 1, 3, 2]], np.int32)
     size, start = np.array([4], np.int32), np.zeros(1, np.int32)
-    order = decode(Recorder(ECONOMY), feat, partner, size, start)
+    views = Views(feat, partner, np.zeros((1, 4), np.int64), np.ones(1, np.int64), size)
+    order = decode(Recorder(ECONOMY), views, start).order
     assert order.tolist() == [[0, 1, 3, 2]]
 
 
 def test_training_and_inference_see_the_same() -> None:
     """Replaying a decoded order through `see`, as training does, gives the recorded states."""
     rules, _, graphs = some_graphs(uniform_tsp(50, seed=4), [40])
-    feat = hypergraph.features(rules, graphs)
+    views = views_of(rules, graphs)
+    feat = views.feat
     model = Recorder(ECONOMY)
-    order = decode(model, feat, graphs.partner, graphs.size, np.zeros(1, np.int32))[0]
+    order = decode(model, views, np.zeros(1, np.int32)).order[0]
     mate = graphs.partner[0]
     shown = feat[0][order]  # the graph in the order of its tour, as training has it
     step = 0
@@ -153,9 +178,11 @@ def test_training_and_inference_see_the_same() -> None:
         free = np.arange(40) >= t
         nodes, context = np.zeros((24, 10), np.float32), np.zeros(4, np.float32)
         chosen, far = np.empty(24, np.int32), np.empty(24, np.float32)
+        mates, load, direct = np.argsort(order)[mate[order]], views.load[0], np.empty(24, bool)
         count = see(
-            shown, free, 40, shown[0], shown[t - 1], 0.0, True, 24, nodes, context, chosen, far
-        )
+            shown, mates.astype(np.int32), load, 1, 40, free, shown[0], shown[t - 1], 1,
+            True, 24, nodes, context, direct, chosen, far,
+        )  # fmt: skip
         seen = model.seen[step]
         assert count == seen.count[0]
         np.testing.assert_array_equal(nodes[:count], seen.nodes[0, :count])

@@ -22,16 +22,15 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from drhg import weights
 from drhg.errors import ModelError
+from drhg.hypergraph import Flags
 from drhg.model import ModelConfig, Network, build, fill, save_model, tensors_of
 from drhg.network_kernels import layout, learn_rows
-from drhg.neural import GROUP, Compiled, Scorer, State, decode, free_lengths
-from drhg.problem import Ints
-from drhg.training.data import HELD_OUT, Recipe, Tours, draw, held_out_graphs, read_tours
+from drhg.neural import GROUP, Compiled, Scorer, State
+from drhg.training.data import HELD_OUT, Plans, Recipe, Tours, draw, held_out_gap, read_labels
 
 HELD_OUT_SIZES = (30, 50, 80)
 
@@ -145,15 +144,13 @@ def rate_at(config: Config, step: int, decisions: int, decay_from: int | None) -
 # --- one step ------------------------------------------------------------------------------------
 
 
-def chunks(state: State, target: Ints, size: int) -> Iterator[tuple[State, Ints]]:
+def chunks(state: State, right: Flags, size: int) -> Iterator[tuple[State, Flags]]:
     """Cut a batch sorted by count into parts, each as wide as its widest row."""
-    for a in range(0, len(target), size):
+    for a in range(0, len(state), size):
         part = slice(a, a + size)
         width = int(state.count[part].max())
-        yield (
-            State(state.nodes[part, :width], state.context[part], state.count[part]),
-            target[part],
-        )
+        nodes, direct = state.nodes[part, :width], state.direct[part, :width]
+        yield State(nodes, state.context[part], state.count[part], direct), right[part, :width]
 
 
 def flatten(network: Network) -> Tensor:
@@ -176,18 +173,22 @@ def split(flat: Tensor, like: Iterable[Tensor]) -> Iterator[Tensor]:
 
 
 def gradient(
-    network: Network, flat: Tensor, state: State, target: Ints, share: float
+    network: Network, flat: Tensor, state: State, right: Flags, share: float
 ) -> tuple[float, Tensor]:
-    """Cross-entropy of one chunk (its sum times `share`), and its gradient as one vector."""
+    """Cross-entropy of one chunk (its sum times `share`), and its gradient as one vector.
+
+    `right` (B, W, outputs) may name several answers of a decision; their joint share counts.
+    """
     config = network.config
     if config.preset == "economy":  # compiled by hand: see `network_kernels`
         out = torch.empty_like(flat)
-        nodes, context = np.ascontiguousarray(state.nodes), state.context
         shape = config.d, config.hidden, config.layers, config.heads, config.outputs, GROUP
-        weight = flat.numpy(), *shape, nodes, context, state.count, target, share, out.numpy()
-        return float(learn_rows(*weight)), out
-    scores = network(*tensors_of(state)).flatten(1)  # (B, W * outputs)
-    loss = F.cross_entropy(scores, torch.from_numpy(target), reduction="sum") * share
+        arrays = state.nodes, state.context, state.count, state.direct, right
+        batch = (np.ascontiguousarray(array) for array in arrays)
+        return float(learn_rows(flat.numpy(), *shape, *batch, share, out.numpy())), out
+    scores = network(*tensors_of(state))  # (B, W, outputs)
+    hits = scores.masked_fill(~torch.from_numpy(right), -torch.inf)
+    loss = (scores.flatten(1).logsumexp(1) - hits.flatten(1).logsumexp(1)).sum() * share
     parts = torch.autograd.grad(loss, list(network.parameters()))
     return float(loss.detach()), torch.cat([part.reshape(-1) for part in parts])
 
@@ -195,7 +196,7 @@ def gradient(
 class Trainer:
     """The state of a run: network, optimisers, average, counters."""
 
-    def __init__(self, config: Config, tours: Tours, threads: int = 1) -> None:
+    def __init__(self, config: Config, labels: Tours | Plans, threads: int = 1) -> None:
         torch.manual_seed(config.seed)
         self.config = config
         self.network = build(config.network)
@@ -205,26 +206,26 @@ class Trainer:
         self.flat_average = flatten(self.average)
         self.total = torch.zeros_like(self.flat)
         self.optimisers = optimisers(self.network, config)
-        self.held = tours.part(0, min(HELD_OUT, len(tours) // 2))
-        self.tours = tours.part(len(self.held), len(tours))
+        self.held = labels.part(0, min(HELD_OUT, len(labels) // 2))
+        self.labels = labels.part(len(self.held), len(labels))
         self.step = 0
         self.decisions = 0
         self.seconds = 0.0
         self.decay_from: int | None = None
         self.pool = ThreadPoolExecutor(threads)
-        self._next: tuple[int, Future[tuple[State, Ints]]] | None = None
+        self._next: tuple[int, Future[tuple[State, Flags]]] | None = None
 
-    def _batch(self, step: int) -> Future[tuple[State, Ints]]:
+    def _batch(self, step: int) -> Future[tuple[State, Flags]]:
         c = self.config
-        return self.pool.submit(draw, self.tours, c.data, c.network, c.batch, c.seed, step)
+        return self.pool.submit(draw, self.labels, c.data, c.network, c.batch, c.seed, step)
 
     def train_step(self) -> float:
         """One step; returns its loss."""
         config = self.config
         if self._next is None or self._next[0] != self.step:
             self._next = (self.step, self._batch(self.step))
-        state, target = self._next[1].result()
-        parts = list(chunks(state, target, config.chunk))
+        state, right = self._next[1].result()
+        parts = list(chunks(state, right, config.chunk))
         futures = [
             self.pool.submit(gradient, self.network, self.flat, *part, 1 / config.batch)
             for part in reversed(parts)  # the widest first, so that workers end together
@@ -244,7 +245,7 @@ class Trainer:
                 group["lr"] = group["peak"] * share
             optimiser.step()
         self.step += 1
-        self.decisions += len(target)
+        self.decisions += len(state)
         keep = min(config.average, (self.step + 1) / (self.step + 10))
         self.flat_average.lerp_(self.flat, 1 - keep)
         return loss
@@ -264,15 +265,8 @@ class Trainer:
         if self.config.network.preset == "economy":
             tensors = {name: t.numpy() for name, t in self.average.state_dict().items()}
             model = Compiled(self.config.network, tensors)
-        largest = int(np.diff(self.held.offset).max())
-        for m in (m for m in HELD_OUT_SIZES if m < largest):
-            feat, partner = held_out_graphs(self.held, m)
-            size = np.full(len(feat), m, np.int32)
-            best = np.tile(np.arange(m, dtype=np.int32), (len(feat), 1))
-            order = decode(model, feat, partner, size, np.zeros(len(feat), np.int32))
-            ratio = free_lengths(feat, partner, size, order)
-            ratio /= free_lengths(feat, partner, size, best)
-            out[f"gap_{m}"] = round(100 * (float(ratio.mean()) - 1), 3)
+        for m in (m for m in HELD_OUT_SIZES if m < self.held.largest):
+            out[f"gap_{m}"] = round(held_out_gap(model, self.held, m), 3)
         return out
 
     # --- checkpoints -----------------------------------------------------------------------------
@@ -369,7 +363,7 @@ def train(
 ) -> Trainer:
     """Train until the time, the steps or the decay branch end; logs to `out/log.jsonl`."""
     torch.set_num_threads(1)  # threads take chunks instead
-    trainer = Trainer(config, read_tours(data.glob(config.labels)), threads)
+    trainer = Trainer(config, read_labels(data.glob(config.labels)), threads)
     if not resume and any(out.glob("step-*.json")):
         raise ModelError("there is a run in this folder: use --resume, or another folder")
     found = resume and trainer.resume(out)
