@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+import reference as ref
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from drhg import hypergraph, tsp
+from drhg.compiled import distance, random_state
+from drhg.construct import construct
 from drhg.errors import ModelError
 from drhg.generate import uniform_cvrp, uniform_tsp
 from drhg.hypergraph import Graphs, Plan, Rules
 from drhg.neural import (
     Compiled,
     NeuralRepair,
+    Scorer,
     State,
     Views,
     decode,
     load_compiled,
     orient,
+    pick,
     see,
     views_of,
 )
-from drhg.problem import Instance, Solution
+from drhg.problem import Instance, Metric, Solution
 from drhg.weights import ModelConfig, write_weights
 
 torch = pytest.importorskip("torch", reason="random weights are made by torch")
@@ -31,6 +39,7 @@ from drhg.model import Network, build  # noqa: E402
 
 torch.set_num_threads(1)
 ECONOMY = ModelConfig.of("economy")
+ROUTES = ModelConfig.of("economy", routes=True)
 
 
 def network_of(config: ModelConfig, seed: int = 0) -> Network:
@@ -127,6 +136,179 @@ def test_a_batch_decodes_like_its_rows() -> None:
         row = slice(b, b + 1)
         alone = decode(rows[1], cropped(views, b), start[row]).order
         assert (alone[0] == orders[1][b, :m]).all()
+
+
+# --- routes --------------------------------------------------------------------------------------
+
+
+@st.composite
+def cut_plans(draw: st.DrawFn) -> tuple[Rules, Plan, Graphs]:
+    """Random plans, good and bad, within fleet and length limits or none, cut at random."""
+    customers = draw(st.integers(1, 40))
+    shape = draw(st.sampled_from(ref.SHAPES))
+    metric = draw(st.sampled_from([m for m in Metric if m is not Metric.EXPLICIT]))
+    limit, fleet = draw(st.booleans()), draw(st.booleans())
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    instance, routes = ref.random_plan(rng, customers, shape, metric, limit=limit, fleet=fleet)
+    rules = hypergraph.rules_of(instance)
+    plan = hypergraph.plan_of(rules, Solution(routes))
+    near = hypergraph.Nearness(instance)
+    counts = rng.integers(0, len(near.nodes) + 1, 4)
+    ranked = near.around(rng.choice(near.nodes, 4), len(near.nodes))
+    edges = draw(st.sampled_from(sorted(hypergraph.DEPOT_EDGES)))
+    cuts = hypergraph.destroy_nearest(rules, plan, ranked, counts, depot_edges=edges)
+    return rules, plan, hypergraph.reduce(rules, plan, *cuts)
+
+
+@pytest.fixture(scope="module")
+def routers() -> list[Scorer]:
+    """Networks for routes: the paper's, and the economical one by torch and compiled."""
+    paper = network_of(ModelConfig.of("paper", layers=1, routes=True))
+    economy = network_of(ROUTES)
+    return [paper, economy, compiled_of(economy, threads=2)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(case=cut_plans(), greedy=st.booleans(), seed=st.integers(0, 2**32))
+def test_every_decoding_of_routes_is_a_repair(
+    routers: list[Scorer], case: tuple[Rules, Plan, Graphs], greedy: bool, seed: int
+) -> None:
+    """Whatever the network says, all is visited once and nothing overloaded; limits may break."""
+    rules, plan, graphs = case
+    for model in routers:
+        rng = np.random.default_rng(seed)
+        repaired = NeuralRepair(model, greedy=greedy)(rules, graphs, rng)
+        verdict, _, _ = hypergraph.walk(rules, graphs, repaired)
+        assert np.isin(verdict, (hypergraph.OK, hypergraph.TOO_LONG)).all()
+        if rules.max_length == np.inf:
+            assert (verdict == hypergraph.OK).all()
+        good, change = hypergraph.judge(rules, plan, graphs, repaired)
+        for b in np.flatnonzero(good):
+            after = hypergraph.restore(rules, plan, graphs, int(b), repaired)
+            visited = np.sort(after.order[after.order != rules.depot])
+            assert visited.tolist() == [i for i in range(rules.n) if i != rules.depot]
+            moved = free_cost(rules, after) - free_cost(rules, plan)
+            assert moved == pytest.approx(change[b], abs=1e-6 * max(1.0, abs(moved)))
+
+
+def free_cost(rules: Rules, plan: Plan) -> float:
+    """Length of a whole plan."""
+    return sum(distance(rules.space, a, z) for a, z in pairwise(plan.order.tolist()))
+
+
+@settings(max_examples=60, deadline=None)
+@given(case=cut_plans(), seed=st.integers(0, 2**32))
+def test_a_batch_of_routes_decodes_like_its_rows(
+    routers: list[Scorer], case: tuple[Rules, Plan, Graphs], seed: int
+) -> None:
+    rules, _, graphs = case
+    views = views_of(rules, graphs)
+    start = np.random.default_rng(seed).integers(np.maximum(graphs.size, 1)).astype(np.int32)
+    compiled = routers[2]
+    together = decode(compiled, views, start)
+    for b, m in enumerate(graphs.size):
+        alone = decode(compiled, cropped(views, b), start[b : b + 1])
+        assert (alone.order[0, :m] == together.order[b, :m]).all()
+        assert (alone.via[0, :m] == together.via[b, :m]).all()
+
+
+def test_routes_by_torch_and_compiled_agree(routers: list[Scorer]) -> None:
+    rules, _, graphs = some_routes(80, [20, 40, 60, 80] * 4)
+    views = views_of(rules, graphs)
+    start = np.zeros(len(graphs), np.int32)
+    one, two = (decode(model, views, start) for model in routers[1:])
+    same = (one.order == two.order).all(1) & (one.via == two.via).all(1)
+    assert same.mean() > 0.8  # rounding may turn a tie
+
+
+def some_routes(
+    customers: int, counts: list[int], depot_edges: str = "adjacent", seed: int = 0
+) -> tuple[Rules, Plan, Graphs]:
+    instance = uniform_cvrp(customers, seed=seed)
+    rules = hypergraph.rules_of(instance)
+    plan = hypergraph.plan_of(rules, construct(instance, "savings", 0)[0])
+    near = hypergraph.Nearness(instance)
+    centres = np.random.default_rng(seed).choice(near.nodes, len(counts))
+    ranked = near.around(centres, customers)
+    cuts = hypergraph.destroy_nearest(rules, plan, ranked, counts, depot_edges=depot_edges)
+    return rules, plan, hypergraph.reduce(rules, plan, *cuts)
+
+
+def test_what_does_not_fit_is_not_offered() -> None:
+    """Directly only what the open route can load; at the depot nothing; through it everything."""
+    rules, _, graphs = some_routes(60, [40])
+    model = Recorder(ModelConfig.of("economy", routes=True, window=100))
+    decode(model, views_of(rules, graphs), np.zeros(1, np.int32))
+    states = model.seen
+    assert not states[0].direct.any()
+    assert states[0].context[0, 6] == 0
+    shut = 0
+    for state in states:
+        loads, room = state.nodes[0, :, 10], state.context[0, 7]
+        is_open = state.context[0, 6] > 0
+        fits = is_open & (loads <= room + 1e-6)
+        assert (state.direct[0] == fits).all()
+        np.testing.assert_allclose(
+            state.nodes[0, :, 11], (room if is_open else -1 / rules.capacity) - loads, atol=1e-6
+        )
+        shut += int((~fits).sum())
+    assert shut > 0
+
+
+def test_far_depots_stay_in_sight() -> None:
+    """What is seen of a depot grows slowly with its distance; of the region nothing changes."""
+    base = uniform_cvrp(40, seed=1)
+    seen = []
+    for away in (1.0, 30.0, 1000.0):
+        xy = base.xy.copy()
+        xy[0] = [away, 0.3]
+        instance = Instance(xy=xy, demand=base.demand, capacity=base.capacity)
+        rules = hypergraph.rules_of(instance)
+        order = np.arange(1, 41).reshape(-1, 4)
+        plan = hypergraph.plan_of(rules, Solution(list(order)))
+        ranked = hypergraph.Nearness(instance).around([7], 20)
+        cuts = hypergraph.destroy_nearest(rules, plan, ranked, 20)
+        model = Recorder(ROUTES)
+        decode(model, views_of(rules, hypergraph.reduce(rules, plan, *cuts)), np.zeros(1, np.int32))
+        seen.append(model.seen[0])
+    for one, two in pairwise(seen):
+        np.testing.assert_allclose(one.nodes[..., [0, 1, 6]], two.nodes[..., [0, 1, 6]], atol=1e-5)
+        assert two.context[0, 2] > one.context[0, 2]
+    assert np.abs(seen[-1].nodes).max() < 10
+
+
+def test_starts_of_routes_count_together() -> None:
+    """Closing a route is as likely as all starts of the next one together."""
+    direct = np.ones(3, np.bool_)
+    state = random_state(0)
+    scores = np.log(np.array([[0.4, 0.2], [0.0001, 0.2], [0.0001, 0.1999]], np.float32))
+    assert pick(scores, direct, False, state) == (0, True)
+    scores[0, 0] = np.log(0.7)
+    assert pick(scores, direct, False, state) == (0, False)
+    direct[0] = False
+    scores[2, 1] = np.log(0.3)
+    assert pick(scores, direct, False, state) == (2, True)
+    drawn = [pick(scores, np.ones(3, np.bool_), True, state) for _ in range(4000)]
+    share = np.exp(scores) / np.exp(scores).sum()
+    for i in range(3):
+        for o in range(2):
+            found = np.mean([d == (i, o == 1) for d in drawn])
+            assert found == pytest.approx(share[i, o], abs=0.03)
+
+
+@pytest.mark.parametrize("kind", ["single", "stub"])
+def test_the_last_item_of_routes_goes_the_shorter_way(kind: str) -> None:
+    """Directly if it fits, else through the depot; no network is asked."""
+    feat = np.zeros((1, 3, 6), np.float32)
+    feat[0, :2, :2] = [[1, 0], [1, 0.1]]  # the depot is at the origin
+    partner = np.array([[0, 1 if kind == "single" else -1]], np.int32)
+    for capacity, expected in ((4, [True, False]), (3, [True, True])):
+        load = np.array([[2, 2]])
+        views = Views(feat, partner, load, np.array([capacity]), np.array([2], np.int32))
+        model = Recorder(ROUTES)
+        repaired = decode(model, views, np.zeros(1, np.int32))
+        assert repaired.via[0].tolist() == expected
+        assert len(model.seen) == 1
 
 
 class Recorder:
@@ -232,8 +414,6 @@ def test_the_same_seed_repeats_itself() -> None:
 def test_what_cannot_be_repaired_is_refused() -> None:
     model = compiled_of(network_of(ECONOMY))
     matrix = np.ones((6, 6)) - np.eye(6)
-    from drhg.problem import Metric
-
     bare = Instance(matrix=matrix, metric=Metric.EXPLICIT)
     rules, _, graphs = some_graphs(bare, [5])
     with pytest.raises(ModelError, match="coordinates"):
