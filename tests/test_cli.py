@@ -18,9 +18,10 @@ from typer.testing import CliRunner
 
 import drhg
 from drhg import cli
+from drhg.cli import shell as cli_shell
 from drhg.construct import STARTS
 from drhg.io import write_instance
-from drhg.solver import REPAIRS
+from drhg.solver import REPAIRS, RegionOptions
 
 TSP = """NAME: square
 TYPE: TSP
@@ -127,7 +128,9 @@ class Prepared:
 @pytest.fixture
 def prepared(monkeypatch: pytest.MonkeyPatch) -> Prepared:
     stand_in, module = Prepared(), ModuleType("drhg.solver")
-    vars(module).update(solve=stand_in.solve, REPAIRS=REPAIRS, TracePoint=Point)
+    vars(module).update(
+        solve=stand_in.solve, REPAIRS=REPAIRS, RegionOptions=RegionOptions, TracePoint=Point
+    )
     monkeypatch.setitem(sys.modules, "drhg.solver", module)
     monkeypatch.setattr(drhg, "solver", module, raising=False)
     return stand_in
@@ -284,7 +287,7 @@ def test_plot_of_a_solve() -> None:
 
 @pytest.mark.usefixtures("here")
 def test_stop_request_ends_the_batch(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
-    stop = cli.Stop()
+    stop = cli_shell.Stop()
     monkeypatch.setattr(cli, "STOP", stop)
     solve = prepared.solve
 
@@ -302,8 +305,8 @@ def test_stop_request_ends_the_batch(prepared: Prepared, monkeypatch: pytest.Mon
 
 
 def test_a_signal_outside_a_solve_is_raised() -> None:
-    stop = cli.Stop()
-    with pytest.raises(cli.Interrupted):
+    stop = cli_shell.Stop()
+    with pytest.raises(cli_shell.Interrupted):
         stop._handle(signal.SIGINT, None)
     assert stop.exit_code == 130
 

@@ -262,7 +262,7 @@ def test_a_wrong_configuration_is_refused(saved: Path) -> None:
 
 def test_another_file_than_the_manifest_says_is_refused(saved: Path, tmp_path: Path) -> None:
     box = tmp_path / "box"
-    weights.add_to_manifest("tiny", saved, box)
+    weights.release("tiny", saved, folder=box)
     path, digest = weights.shipped("tiny", box)
     assert load_model(path, sha256=digest).config.d == 16
     save_model(stirred(ModelConfig.of("economy", d=16, layers=1, heads=1, hidden=16), 1), path)

@@ -116,7 +116,7 @@ def cropped(views: Views, b: int) -> Views:
     extra = views.feat.shape[1] - views.partner.shape[1]  # the depot
     return Views(
         views.feat[row, : m + extra].copy(), views.partner[row, :m].copy(),
-        views.load[row, :m].copy(), views.capacity[row], views.size[row],
+        views.load[row, :m].copy(), views.capacity[row], views.fleet[row], views.size[row],
     )  # fmt: skip
 
 
@@ -244,7 +244,7 @@ def test_what_does_not_fit_is_not_offered() -> None:
     assert states[0].context[0, 6] == 0
     shut = 0
     for state in states:
-        loads, room = state.nodes[0, :, 10], state.context[0, 7]
+        loads, room = state.nodes[0, :, 10], state.context[0, -1]
         is_open = state.context[0, 6] > 0
         fits = is_open & (loads <= room + 1e-6)
         assert (state.direct[0] == fits).all()
@@ -253,6 +253,10 @@ def test_what_does_not_fit_is_not_offered() -> None:
         )
         shut += int((~fits).sum())
     assert shut > 0
+    opened = [round(float(np.expm1(state.context[0, 7]))) for state in states]
+    assert opened[0] == graphs.n_routes[0]
+    assert all(a - z in (0, 1) or z == 0 for a, z in pairwise(opened))
+    assert opened[-1] < opened[0]
 
 
 def test_far_depots_stay_in_sight() -> None:
@@ -304,7 +308,8 @@ def test_the_last_item_of_routes_goes_the_shorter_way(kind: str) -> None:
     partner = np.array([[0, 1 if kind == "single" else -1]], np.int32)
     for capacity, expected in ((4, [True, False]), (3, [True, True])):
         load = np.array([[2, 2]])
-        views = Views(feat, partner, load, np.array([capacity]), np.array([2], np.int32))
+        one, two = np.array([1], np.int32), np.array([2], np.int32)
+        views = Views(feat, partner, load, np.array([capacity]), one, two)
         model = Recorder(ROUTES)
         repaired = decode(model, views, np.zeros(1, np.int32))
         assert repaired.via[0].tolist() == expected
@@ -339,7 +344,7 @@ def test_the_last_hyper_edge_is_entered_the_shorter_way() -> None:
     feat[0, :, :2] = [[0, 0], [1, 0], [0, 1], [1, 1]]  # 0 alone, 1 alone, a hyper-edge 2-3
     partner = np.array([[0, 1, 3, 2]], np.int32)
     size, start = np.array([4], np.int32), np.zeros(1, np.int32)
-    views = Views(feat, partner, np.zeros((1, 4), np.int64), np.ones(1, np.int64), size)
+    views = Views(feat, partner, np.zeros((1, 4), np.int64), np.ones(1, np.int64), start, size)
     order = decode(Recorder(ECONOMY), views, start).order
     assert order.tolist() == [[0, 1, 3, 2]]
 
@@ -362,7 +367,7 @@ def test_training_and_inference_see_the_same() -> None:
         chosen, far = np.empty(24, np.int32), np.empty(24, np.float32)
         mates, load, direct = np.argsort(order)[mate[order]], views.load[0], np.empty(24, bool)
         count = see(
-            shown, mates.astype(np.int32), load, 1, 40, free, shown[0], shown[t - 1], 1,
+            shown, mates.astype(np.int32), load, 1, 0, 40, free, shown[0], shown[t - 1], 1,
             True, 24, nodes, context, direct, chosen, far,
         )  # fmt: skip
         seen = model.seen[step]

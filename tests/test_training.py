@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import shutil
 import signal
@@ -20,7 +21,7 @@ from drhg.construct import construct
 from drhg.errors import ModelError
 from drhg.generate import uniform_cvrp
 from drhg.problem import Solution
-from drhg.weights import ModelConfig
+from drhg.weights import ModelConfig, load
 
 torch = pytest.importorskip("torch", reason="training needs torch")
 
@@ -479,6 +480,7 @@ batch = 32
 chunk = 16
 every = 5
 warmup = 3
+solves = 0
 [network]
 preset = "economy"
 d = 32
@@ -522,7 +524,7 @@ def test_a_killed_run_repeats_an_uninterrupted_one(
 ) -> None:
     train(config, shards, tmp_path / "a", steps=400)
     out = tmp_path / "b"
-    command = [sys.executable, "-m", "drhg.training", "train", "--config", tmp_path / "tiny.toml"]
+    command = [sys.executable, "-m", "drhg", "train", tmp_path / "tiny.toml", "--threads", "1"]
     command += ["--data", shards, "--out", out, "--steps", "400", "--resume"]
     for _ in range(2):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -571,13 +573,107 @@ def test_a_run_can_start_from_weights(config: Config, shards: Path, tmp_path: Pa
     train(config, shards, tmp_path / "a", steps=5)
     init = tmp_path / "a" / "weights.safetensors"
     still = dataclasses.replace(config, rate=0.0)
-    trainer = train(still, shards, tmp_path / "b", steps=1, init=init)
+    trainer = train(still, shards, tmp_path / "b", steps=1, init=str(init))
     expected = load_model(init).state_dict()
     for name, tensor in trainer.network.state_dict().items():
         torch.testing.assert_close(tensor, expected[name], rtol=0, atol=1e-6)
     other = dataclasses.replace(config, network=TINY)
     with pytest.raises(ModelError, match="do not belong"):
-        train(other, shards, tmp_path / "c", steps=1, init=init)
+        train(other, shards, tmp_path / "c", steps=1, init=str(init))
+
+
+def log_of(folder: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def command_of(tmp_path: Path, shards: Path, out: Path, *more: str) -> list[str]:
+    files = ["train", str(tmp_path / "tiny.toml"), "--data", str(shards), "--out", str(out)]
+    return [*files, "--threads", "1", *more]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_ends(
+    config: Config, number: signal.Signals, shards: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    config = dataclasses.replace(config, every=10**6)
+    (tmp_path / "tiny.toml").write_text(TOML.replace("every = 5", "every = 1000000"))
+    command = [sys.executable, "-m", "drhg", *command_of(tmp_path, shards, out)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not out.exists():
+        time.sleep(0.05)
+    time.sleep(1.0)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert "Traceback" not in said
+    (saved,) = out.glob("step-*.json")
+    step = json.loads(saved.read_text())["step"]
+    train(config, shards, tmp_path / "whole", steps=step)
+    assert newest(out) == newest(tmp_path / "whole")
+    assert log_of(out)[-1]["step"] == step
+
+
+def test_two_processes_train_what_one_does(config: Config, shards: Path, tmp_path: Path) -> None:
+    """Processes share each batch: the loss of one process that takes twice as much."""
+    launch = ["torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29611", "-m"]
+    command = [sys.executable, "-m", *launch, "drhg"]
+    command += command_of(tmp_path, shards, tmp_path / "two", "--steps", "10")
+    one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run(command, check=True, capture_output=True, timeout=240, env=one_thread)
+    trainer = train(config, shards, tmp_path / "one", steps=10)
+    one, two = log_of(tmp_path / "one"), log_of(tmp_path / "two")
+    assert [entry["step"] for entry in two] == [5, 10]
+    for a, b in zip(one, two, strict=True):
+        assert a["loss"] == pytest.approx(b["loss"], abs=2e-5)
+    network = load_model(tmp_path / "two" / "weights.safetensors")
+    for name, tensor in trainer.average.state_dict().items():
+        torch.testing.assert_close(network.state_dict()[name], tensor, rtol=1e-3, atol=1e-4)
+    alone = dataclasses.replace(config, batch=16)  # half of every batch is another run
+    train(alone, shards, tmp_path / "half", steps=10)
+    assert log_of(tmp_path / "half")[-1]["loss"] != pytest.approx(two[-1]["loss"], abs=1e-3)
+
+
+def test_validation_solves_held_out_instances(config: Config, shards: Path, tmp_path: Path) -> None:
+    config = dataclasses.replace(config, solves=3, solve_iters=4, k=(5, 20))
+    heard: list[dict[str, float]] = []
+    trainer = train(config, shards, tmp_path / "a", steps=5, report=heard.append)
+    train(config, shards, tmp_path / "b", steps=5)
+    (a,), (b,) = log_of(tmp_path / "a"), log_of(tmp_path / "b")
+    assert a["gap_solve"] == b["gap_solve"] == heard[-1]["gap_solve"]
+    assert a["gap_solve"] < 0  # the labels of this test are random orders: anything is shorter
+    card = load(str(tmp_path / "a" / "weights.safetensors")).card
+    assert card["gaps"] == {"30": a["gap_30"], "solve": a["gap_solve"]}
+    assert (card["k"], card["n"], card["steps"]) == ([5, 20], 40, 5)
+    assert card["data"].startswith("32 labelled tours")
+    assert "1 x 1 threads" in card["hardware"]
+    assert trainer.gaps["gap_30"] == a["gap_30"]
+
+
+def test_tensorboard_is_written_or_named(
+    config: Config, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as missing:
+        missing.setitem(sys.modules, "torch.utils.tensorboard", None)
+        with pytest.raises(ModelError, match="tensorboard"):
+            train(config, shards, tmp_path / "a", steps=5, tensorboard=True)
+    pytest.importorskip("tensorboard")
+    train(config, shards, tmp_path / "b", steps=5, tensorboard=True)
+    (events,) = (tmp_path / "b").glob("events.out.tfevents.*")
+    data = events.read_bytes()
+    assert all(tag in data for tag in (b"loss", b"gap_30", b"per_second"))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("preset", ["economy", "paper"])
+def test_cuda_trains_like_the_cpu(preset: str) -> None:
+    config = Config(ModelConfig.of(preset, layers=2), Recipe(low=10), batch=64, chunk=32)
+    losses = []
+    for device in ("cpu", "cuda"):
+        trainer = Trainer(config, some_tours(), 1, device)
+        losses.append([trainer.train_step() for _ in range(5)])
+        trainer.pool.shutdown()
+    np.testing.assert_allclose(*losses, rtol=1e-2)
 
 
 def test_state_is_plain_arrays() -> None:

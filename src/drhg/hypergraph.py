@@ -749,6 +749,16 @@ class Nearness:
         """All nodes that can be destroyed: the depot cannot."""
         return self._nodes
 
+    @property
+    def corner(self) -> Floats:
+        """Least x and y of all points of the plane."""
+        return np.asarray(self._points.min(axis=0))
+
+    @property
+    def extent(self) -> Floats:
+        """Width and height of the smallest rectangle around them."""
+        return np.asarray(np.ptp(self._points, axis=0))
+
     def around(self, centres: npt.ArrayLike, k: int) -> Index:
         """The k nodes nearest to each centre node, nearest first (B, k).
 
@@ -821,7 +831,7 @@ def features(rules: Rules, graphs: Graphs) -> npt.NDArray[np.float32]:
 
     def framed(points: Floats) -> Floats:
         scaled = (points - low) / scale
-        return np.where(swap[..., None], scaled[..., ::-1], scaled)
+        return np.asarray(np.where(swap[..., None], scaled[..., ::-1], scaled))
 
     own = np.arange(graphs.node.shape[1], dtype=np.int32)
     end = np.where(graphs.partner == own, 0.0, 1.0)[..., None]

@@ -195,16 +195,22 @@ def build(config: ModelConfig) -> Network:
     return {"paper": Paper, "economy": Economy}[config.preset](config)
 
 
+def device_of(name: str) -> torch.device:
+    """`cpu`, `cuda` (under torchrun each process its own), or `auto`: CUDA if there is any."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise ModelError(f"unknown device {name!r}; known: auto, cpu, cuda")
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise ModelError("there is no CUDA device here; use --device cpu")
+    if name == "cpu" or not available:
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+
+
 def fill(network: Network, tensors: Mapping[str, Any], file: str | None = None) -> None:
     """Put tensors into a network; names and shapes must agree exactly."""
-    own = network.state_dict()
-    if set(own) != set(tensors):
-        odd = sorted(set(own) ^ set(tensors))[:3]
-        raise ModelError(f"the weights do not belong to this network: {', '.join(odd)}", file=file)
-    for name, tensor in own.items():
-        if tuple(tensor.shape) != tuple(tensors[name].shape):
-            found, expected = tuple(tensors[name].shape), tuple(tensor.shape)
-            raise ModelError(f"{name} has the shape {found}, not {expected}", file=file)
+    weights.check_shapes(network.config, tensors, file)
+    for name, tensor in network.state_dict().items():
         tensor.copy_(torch.as_tensor(tensors[name]))
 
 
@@ -219,6 +225,15 @@ def save_model(
 def load_model(path: str | os.PathLike[str], *, sha256: str | None = None) -> Network:
     """A network from a file; `ModelError` if it is damaged, a pickle, or of another shape."""
     config, tensors, _ = weights.read_weights(path, sha256=sha256)
+    return filled(config, tensors)
+
+
+def filled(
+    config: ModelConfig, tensors: Mapping[str, Any], device: str = "cpu", threads: int | None = None
+) -> Network:
+    """A network with these tensors, ready to score; `threads` is for all of torch."""
     network = build(config)
-    fill(network, tensors, os.fspath(path))
-    return network.eval()
+    fill(network, tensors)
+    if threads is not None:
+        torch.set_num_threads(threads)
+    return network.to(device_of(device)).eval()

@@ -23,6 +23,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from drhg.compiled import CACHE_FOLDER
+from drhg.weights import ModelConfig, shapes
 
 LANES = 16  # floats in a vector; narrower machines split it
 LEAD = 2  # tokens of context before the nodes of a decision
@@ -483,32 +484,9 @@ def _attend_back(qkv, begin, G, heads, share, grad, back, turned, change):
 # down.weight, down.bias.
 
 
-def layout(config: Any) -> list[tuple[str, tuple[int, ...]]]:
+def layout(config: ModelConfig) -> list[tuple[str, tuple[int, ...]]]:
     """Names and shapes of the parameters, in the order of the vector."""
-    d, hidden = config.d, config.hidden
-    names: list[tuple[str, tuple[int, ...]]] = [
-        ("node.weight", (d, config.node_inputs)),
-        ("node.bias", (d,)),
-        ("first.weight", (d, config.context_inputs)),
-        ("first.bias", (d,)),
-        ("current", (d,)),
-        ("norm.weight", (d,)),
-        ("score.weight", (config.outputs, d)),
-        ("score.bias", (config.outputs,)),
-        ("nearness", ()),
-    ]
-    for i in range(config.layers):
-        names += [
-            (f"blocks.{i}.n1.weight", (d,)),
-            (f"blocks.{i}.qkv.weight", (3 * d, d)),
-            (f"blocks.{i}.o.weight", (d, d)),
-            (f"blocks.{i}.n2.weight", (d,)),
-            (f"blocks.{i}.up.weight", (hidden, d)),
-            (f"blocks.{i}.up.bias", (hidden,)),
-            (f"blocks.{i}.down.weight", (d, hidden)),
-            (f"blocks.{i}.down.bias", (d,)),
-        ]
-    return names
+    return list(shapes(config).items())
 
 
 @fast_kernel

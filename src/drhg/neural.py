@@ -9,7 +9,7 @@ function that writes down what is seen, `see`, serves training and inference ali
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -59,6 +59,7 @@ class Views:
     partner: npt.NDArray[np.int32]  # (B, M)
     load: npt.NDArray[np.int64]  # (B, M)
     capacity: npt.NDArray[np.int64]  # (B,)
+    fleet: npt.NDArray[np.int32]  # (B,): routes that the solution has there, 0 for a tour
     size: npt.NDArray[np.int32]  # (B,)
 
     def __len__(self) -> int:
@@ -66,7 +67,7 @@ class Views:
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        return self.feat, self.partner, self.load, self.capacity, self.size
+        return self.feat, self.partner, self.load, self.capacity, self.fleet, self.size
 
     def __getitem__(self, rows: slice) -> Views:
         return Views(*(array[rows] for array in self.arrays))
@@ -75,7 +76,9 @@ class Views:
 def views_of(rules: Rules, graphs: Graphs) -> Views:
     """Reduced graphs of one instance as the network meets them."""
     capacity = np.full(len(graphs), rules.capacity, np.int64)
-    return Views(features(rules, graphs), graphs.partner, graphs.load, capacity, graphs.size)
+    return Views(
+        features(rules, graphs), graphs.partner, graphs.load, capacity, graphs.n_routes, graphs.size
+    )
 
 
 class Scorer(Protocol):
@@ -85,6 +88,27 @@ class Scorer(Protocol):
     def config(self) -> ModelConfig: ...
 
     def logits(self, state: State) -> Any: ...
+
+
+def joined(views: Sequence[Views]) -> Views:
+    """Rows of several instances as one batch."""
+    if len(views) == 1:
+        return views[0]
+    columns = zip(*(one.arrays for one in views), strict=True)
+    return Views(*(_stacked(arrays) for arrays in columns))
+
+
+def _stacked(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Arrays (B, M, ...) one below the other, filled up with zeros to the widest."""
+    if arrays[0].ndim == 1:
+        return np.concatenate(arrays)
+    width = max(array.shape[1] for array in arrays)
+    out = np.zeros((sum(map(len, arrays)), width, *arrays[0].shape[2:]), arrays[0].dtype)
+    at = 0
+    for array in arrays:
+        out[at : at + len(array), : array.shape[1]] = array
+        at += len(array)
+    return out
 
 
 @kernel
@@ -129,17 +153,18 @@ def _shrunk(x, y):
 
 @kernel
 def see(
-    feat, partner, load, capacity, m, free, first, here, room,
+    feat, partner, load, capacity, fleet, m, free, first, here, room,
     relative, width, nodes, context, direct, chosen, far,
 ):  # fmt: skip
     """Write what the network sees of one decision into `nodes` and `context`; how many nodes.
 
     `feat` (m, 5 or 6) are the features of equations 1-5, `first` and `here` those of the first
     node (for routes: the depot) and the current one. `room` is what the open route may still load,
-    -1 at the depot; `direct` says which nodes fit into it. Seen relatively, a node is its offset
-    from the current node, its partner's, its offset from the first node, the three lengths, the
-    flag; for routes the load, the room after it, whether it is a stub, and how much farther from
-    the depot it is than the current node.
+    -1 at the depot; `direct` says which nodes fit into it. `fleet` is how many more routes the
+    present solution would open: it tells how much room may be wasted. Seen relatively, a node is
+    its offset from the current node, its partner's, its offset from the first node, the three
+    lengths, the flag; for routes the load, the room after it, whether it is a stub, and how much
+    farther from the depot it is than the current node.
     """
     count = remaining_nearest(feat, free, m, here, width, chosen, far)
     inputs = feat.shape[1]
@@ -188,6 +213,10 @@ def see(
             context[4] = math.log1p(left / capacity)
             context[5] = math.log1p(np.float64(stubs))
             context[6] = 1.0 if room >= 0 else 0.0
+            spare = fleet - left / capacity  # what the routes to come could load besides
+            context[7] = math.log1p(max(0.0, fleet))
+            context[8] = min(1.0, max(-1.0, spare))
+            context[9] = min(1.0, max(-1.0, 10.0 * spare))
     if routed:
         context[len(context) - 1] = room / capacity if room >= 0 else 1.0
     return count
@@ -269,8 +298,8 @@ def _finish(feat, partner, load, capacity, m, free, order, via, place, here, roo
     routed = feat.shape[1] > LOAD
     end = m if routed else order[0]  # where it all ends: the depot, or the first node
     other = np.int64(partner[last] if partner[last] >= 0 else last)
-    best, entry, through = np.inf, last, routed
-    for u, z in ((last, other), (other, last)):
+    best, entry, through = np.inf, np.int64(last), routed
+    for u, z in ((entry, other), (other, entry)):
         onward = 0.0 if partner[u] < 0 else _apart(feat, z, end)
         if load[last] <= room:
             total = _apart(feat, here, u) + onward
@@ -336,7 +365,7 @@ def pick(scores, direct, draw, state):
 
 
 @kernel
-def _begin_rows(feat, partner, load, capacity, size, start, free, order, via, place, room):
+def _begin_rows(feat, partner, load, capacity, fleet, size, start, free, order, via, place, room):
     for b in range(len(size)):
         m = size[b]
         free[b, :m] = True
@@ -347,8 +376,8 @@ def _begin_rows(feat, partner, load, capacity, size, start, free, order, via, pl
 
 @kernel
 def _see_rows(
-    feat, partner, load, capacity, size, start, free, order, place, room, relative, width,
-    rows, nodes, context, count, direct, chosen,
+    feat, partner, load, capacity, fleet, size, start, free, order, via, place, room,
+    relative, width, rows, nodes, context, count, direct, chosen,
 ):  # fmt: skip
     """What every unfinished row sees; returns how many there are, listed in `rows`."""
     far = np.empty(max(1, width), np.float32)
@@ -362,9 +391,11 @@ def _see_rows(
         rows[a] = b
         here = order[b, place[b] - 1] if place[b] > 0 else start[b]
         first = m if feat.shape[2] > LOAD else order[b, 0]
+        more = fleet[b] - via[b, : place[b]].sum()
         count[a] = see(
-            feat[b], partner[b], load[b], capacity[b], m, free[b], feat[b, first], feat[b, here],
-            room[b], relative, width, nodes[a], context[a], direct[a], chosen[a], far,
+            feat[b], partner[b], load[b], capacity[b], more, m, free[b], feat[b, first],
+            feat[b, here], room[b], relative, width,
+            nodes[a], context[a], direct[a], chosen[a], far,
         )  # fmt: skip
         nodes[a, count[a] :] = 0.0
         direct[a, count[a] :] = False
@@ -373,7 +404,7 @@ def _see_rows(
 
 @kernel
 def _advance_rows(
-    feat, partner, load, capacity, size, free, order, via, place, room,
+    feat, partner, load, capacity, fleet, size, free, order, via, place, room,
     rows, active, scores, count, direct, chosen, draw, state,
 ):  # fmt: skip
     for a in range(active):
@@ -418,7 +449,7 @@ def decode(
     _begin_rows(*views.arrays, start, free, order, via, place, room)
     while True:
         active = _see_rows(
-            *views.arrays, start, free, order, place, room, config.relative, config.window,
+            *views.arrays, start, free, order, via, place, room, config.relative, config.window,
             rows, nodes, context, count, direct, chosen,
         )  # fmt: skip
         if active == 0:
@@ -435,7 +466,7 @@ def decode(
 
 
 @kernel
-def _free_lengths(feat, partner, load, capacity, size, order, via):
+def _free_lengths(feat, partner, load, capacity, fleet, size, order, via):
     out = np.zeros(len(size), np.float64)
     routed = feat.shape[2] > LOAD
     for b in range(len(size)):
@@ -475,7 +506,8 @@ def free_lengths(views: Views, repaired: Repaired) -> npt.NDArray[np.float64]:
 @fast_kernel
 def _decode_rows(
     w, turned, d, hidden, layers, heads, outputs, window, group,
-    feat, partner, load, capacity, size, start, draw, state, order, via, free, nodes, context,
+    feat, partner, load, capacity, fleet, size, start, draw, state,
+    order, via, free, nodes, context,
 ):  # fmt: skip
     """Repairs of all rows, `group` of them side by side; `draw` instead of always the best.
 
@@ -513,9 +545,10 @@ def _decode_rows(
                 nodes[at : at + LEAD] = 0.0
                 here = order[b, place[b] - 1] if place[b] > 0 else start[b]
                 first = size[b] if outputs > 1 else order[b, 0]
+                more = fleet[b] - via[b, : place[b]].sum()
                 count = see(
-                    feat[b], partner[b], load[b], capacity[b], size[b], free[b], feat[b, first],
-                    feat[b, here], room[b], True, window,
+                    feat[b], partner[b], load[b], capacity[b], more, size[b], free[b],
+                    feat[b, first], feat[b, here], room[b], True, window,
                     nodes[at + LEAD :], context[G], direct[G], chosen[G], far,
                 )  # fmt: skip
                 G += 1
@@ -635,26 +668,51 @@ class NeuralRepair:
         self.rng = None if seed is None else np.random.default_rng(seed)
 
     def __call__(self, rules: Rules, graphs: Graphs, rng: np.random.Generator) -> Repaired:
+        return self.together([(rules, graphs, rng)])[0]
+
+    def together(
+        self, asked: Sequence[tuple[Rules, Graphs, np.random.Generator]]
+    ) -> list[Repaired]:
+        """Repair graphs of several instances as one batch; each is seen as it would be alone."""
+        times = self.alternatives
+        rows = [(rules, repeated(graphs, times)) for rules, graphs, _ in asked]
+        rngs = [self.rng or rng for _, _, rng in asked]
+        seen = [self._seen(*row, rng) for row, rng in zip(rows, rngs, strict=True)]
+        views = joined([views for views, _ in seen])
+        start = np.concatenate([start for _, start in seen])
+        found = decode(self.model, views, start, None if self.greedy else rngs[0])
+        out, at = [], 0
+        for rules, graphs in rows:
+            part = slice(at, at + len(graphs)), slice(0, graphs.node.shape[1])
+            at += len(graphs)
+            order, via = (
+                np.ascontiguousarray(found.order[part]),
+                np.ascontiguousarray(found.via[part]),
+            )
+            repaired = Repaired(order, via)
+            if times > 1:
+                verdict, total, _ = walk(rules, graphs, repaired)
+                total = np.where(verdict == OK, total, np.inf).reshape(-1, times)
+                best = np.arange(len(total)) * times + total.argmin(axis=1)
+                repaired = Repaired(repaired.order[best], repaired.via[best])
+            out.append(repaired)
+        return out
+
+    def _seen(
+        self, rules: Rules, graphs: Graphs, rng: np.random.Generator
+    ) -> tuple[Views, npt.NDArray[np.int32]]:
+        """Every graph in a random symmetry, and where to start."""
         if rules.space.metric == Metric.EXPLICIT:
             raise ModelError("a network needs coordinates; this instance is a bare matrix")
         if self.model.config.routes != (rules.depot >= 0):
             kind = "routes" if self.model.config.routes else "tours"
             raise ModelError(f"these weights repair {kind} only")
-        rng = self.rng or rng
-        if self.alternatives > 1:
-            graphs = repeated(graphs, self.alternatives)
         views = views_of(rules, graphs)
         start = rng.integers(np.maximum(views.size, 1)).astype(np.int32)
         turns = rng.uniform(-np.pi, np.pi, len(views))
         mirrors = rng.random(len(views)) < 0.5
         orient_rows(views.feat, views.size, self.model.config.relative, turns, mirrors)
-        repaired = decode(self.model, views, start, None if self.greedy else rng)
-        if self.alternatives == 1:
-            return repaired
-        verdict, total, _ = walk(rules, graphs, repaired)
-        total = np.where(verdict == OK, total, np.inf).reshape(-1, self.alternatives)
-        best = np.arange(len(total)) * self.alternatives + total.argmin(axis=1)
-        return Repaired(repaired.order[best], repaired.via[best])
+        return views, start
 
 
 @kernel

@@ -30,6 +30,7 @@ from drhg.hypergraph import (
     present,
     reduce,
     rules_of,
+    solution_of,
 )
 from drhg.neural import (
     Reals,
@@ -42,7 +43,7 @@ from drhg.neural import (
     see,
     views_of,
 )
-from drhg.problem import Floats, Instance, Ints, Metric, Solution, validated
+from drhg.problem import Floats, Instance, Ints, Metric, Solution, cvrp, tsp, validated
 from drhg.repair import LocalSearchRepair
 from drhg.weights import ModelConfig
 
@@ -64,6 +65,11 @@ class Tours:
     def largest(self) -> int:
         return int(np.diff(self.offset).max())
 
+    def known(self, i: int) -> tuple[Instance, Solution]:
+        """An instance and its best tour."""
+        a, z = self.offset[i], self.offset[i + 1]
+        return tsp(self.points[a:z]), Solution([self.order[a:z]])
+
     def part(self, low: int, high: int) -> Tours:
         """Instances low .. high - 1."""
         a, z = self.offset[low], self.offset[high]
@@ -83,6 +89,12 @@ class Plans:
     @property
     def largest(self) -> int:
         return max(rules.n - 1 for rules, _ in self.solved)
+
+    def known(self, i: int) -> tuple[Instance, Solution]:
+        """An instance and its best plan."""
+        rules, plan = self.solved[i]
+        instance = cvrp(rules.space.points, rules.demand, rules.capacity, depot=rules.depot)
+        return instance, solution_of(rules, plan)
 
     def part(self, low: int, high: int) -> Plans:
         """Instances low .. high - 1."""
@@ -113,7 +125,7 @@ def read_plans(files: Iterable[Path]) -> Plans:
         for i in np.random.default_rng(0).permutation(len(arrays[0])):
             xy, demand, capacity, seq = (array[i] for array in arrays)
             try:
-                instance = Instance(xy=xy.astype(np.float64), demand=demand, capacity=int(capacity))
+                instance = cvrp(xy, demand, int(capacity))
                 solved.append(labelled(instance, seq[seq >= 0]))
             except DrhgError as error:
                 reason = f"label {i} is no plan: {error.reason}"
@@ -277,7 +289,7 @@ def _write_down(
     free[:t] = False
     free[t:m] = True
     seen = see(
-        feat, partner, load, 1, m, free, feat[0], feat[t - 1], 1,
+        feat, partner, load, 1, 0, m, free, feat[0], feat[t - 1], 1,
         relative, width, nodes, context, direct, chosen, far,
     )  # fmt: skip
     for j in range(seen):
@@ -382,6 +394,7 @@ def draw(
 # --- routes --------------------------------------------------------------------------------------
 
 TOGETHER = 8  # graphs cut from the same plan at once
+SPARE = 0.15  # how often a plan pretends to have one route more than the best one needs
 ONWARD = 0.75  # how often the next route to learn begins as near as possible
 
 
@@ -430,7 +443,8 @@ def lay_routes(feat, partner, via, m, start, state, entry, leave, through):
 
 @kernel
 def _write_routes(
-    feat, partner, load, capacity, m, entry, leave, through, items, t, start, relative, width,
+    feat, partner, load, capacity, spare, m, entry, leave, through, items, t, start,
+    relative, width,
     free, starts, chosen, far, nodes, context, count, direct, right,
 ):  # fmt: skip
     """The decision before item t; 1, or 0 if no right answer is in sight.
@@ -439,10 +453,12 @@ def _write_routes(
     """
     free[:m] = False
     starts[:m] = False
+    fleet = spare
     for s in range(t, items):
         free[entry[s]] = True
         free[leave[s]] = True
         if through[s]:
+            fleet += 1
             starts[entry[s]] = True
         if s + 1 == items or through[s + 1]:
             starts[leave[s]] = True
@@ -455,7 +471,7 @@ def _write_routes(
                 s -= 1
                 room -= load[entry[s]]
     seen = see(
-        feat, partner, load, capacity, m, free, feat[m], feat[here], room,
+        feat, partner, load, capacity, fleet, m, free, feat[m], feat[here], room,
         relative, width, nodes, context, direct, chosen, far,
     )  # fmt: skip
     right[:] = False
@@ -475,7 +491,7 @@ def _write_routes(
 
 @kernel
 def _draw_from_routes(
-    feat, partner, load, capacity, size, via, per_graph, relative, width, state,
+    feat, partner, load, capacity, fleet, size, via, per_graph, relative, width, state,
     nodes, context, count, direct, right,
 ):  # fmt: skip
     """Fill rows with decisions along given routes; how many rows that gave."""
@@ -497,9 +513,10 @@ def _draw_from_routes(
             if b == len(count) or items < 2:
                 break
             t = random_below(state, items - 1)  # the last item needs no network
+            spare = 1 if random_float(state) < SPARE else 0
             b += _write_routes(
-                feat[g], partner[g], load[g], capacity[g], m, entry, leave, through, items, t,
-                start, relative, width, free, starts, chosen, far,
+                feat[g], partner[g], load[g], capacity[g], spare, m, entry, leave, through,
+                items, t, start, relative, width, free, starts, chosen, far,
                 nodes[b], context[b], count[b : b + 1], direct[b], right[b],
             )  # fmt: skip
     return b
@@ -708,7 +725,10 @@ def held_out_graphs(
     none, one = np.zeros(partner.shape, np.int64), np.ones(len(labels), np.int64)
     best = np.tile(np.arange(m, dtype=np.int32), (len(labels), 1))
     size = np.full(len(labels), m, np.int32)
-    yield Views(feat, partner, none, one, size), Repaired(best, np.zeros(best.shape, np.bool_))
+    yield (
+        Views(feat, partner, none, one, none[:, 0].astype(np.int32), size),
+        Repaired(best, np.zeros(best.shape, np.bool_)),
+    )
 
 
 def held_out_gap(model: Scorer, labels: Tours | Plans, m: int) -> float:

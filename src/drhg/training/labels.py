@@ -8,6 +8,7 @@ minutes, so that an interrupted run goes on where it stopped.
 from __future__ import annotations
 
 import io
+import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -23,6 +24,7 @@ from drhg.weights import write_bytes
 SHARD = 20_000  # instances per shard
 LARGEST = 65_535  # what fast_tsp takes as a distance
 SAVE_EVERY = 120.0  # seconds
+SHOW_EVERY = 10.0
 
 
 def seconds_for(n: int) -> float:
@@ -62,10 +64,12 @@ def label(
     seconds: float | None = None,
     workers: int = 2,
     report: Callable[[str], None] = print,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> list[Path]:
     """Label `count` instances of n nodes in shards seed, seed + 1, ...; returns their files.
 
-    What is there already is kept. `seconds` is per instance (see `seconds_for`).
+    What is there already is kept. `seconds` is per instance (see `seconds_for`). Asked to stop, it
+    saves what is done and returns.
     """
     if n < 3 or count < 1:
         raise ModelError(f"cannot label {count} instances of {n} nodes")
@@ -74,25 +78,38 @@ def label(
     paths = [folder / f"tsp{n}-seed{number}.npz" for number, _ in shards]
     todo = sum(max(0, size - _have(p, n)) for p, (_, size) in zip(paths, shards, strict=True))
     begin, done = time.monotonic(), 0
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_calm) as pool:
         for path, (number, size) in zip(paths, shards, strict=True):
             tours = _read(path, number, n)[:SHARD]
-            if len(tours) >= size:
+            if len(tours) >= size or should_stop():
                 continue
             points = np.random.default_rng(number).random((size, n, 2))
-            saved = time.monotonic()
+            saved = shown = time.monotonic()
             fresh = list(tours)
-            jobs = ((points[i], spent) for i in range(len(tours), size))
-            for tour in pool.map(_label, jobs, chunksize=max(1, min(64, int(1 / spent)))):
-                fresh.append(tour)
-                done += 1
+            # a few at a time, for what is handed to the pool is labelled before it can stop
+            ahead = workers * max(1, min(64, int(1 / spent)))
+            for at in range(len(tours), size, ahead):
+                jobs = [(points[i], spent) for i in range(at, min(size, at + ahead))]
+                fresh += pool.map(_label, jobs, chunksize=max(1, ahead // workers))
+                done += len(jobs)
                 now = time.monotonic()
-                if now - saved > SAVE_EVERY or len(fresh) == size:
+                stop = should_stop()
+                if now - saved > SAVE_EVERY or len(fresh) == size or stop:
                     _save(path, number, n, np.stack(fresh))
                     saved = now
+                if now - shown > SHOW_EVERY or len(fresh) == size or stop:
                     left = (todo - done) * (now - begin) / done
                     report(f"{path.name}: {len(fresh)} of {size}, {left / 60:.0f} min to go")
-    return paths
+                    shown = now
+                if stop:
+                    break
+    return [path for path in paths if path.exists()]
+
+
+def _calm() -> None:
+    """Workers finish what they have: signals are for the process that started them."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _have(path: Path, n: int) -> int:
