@@ -20,7 +20,7 @@ from drhg.compiled import random_below, random_state
 from drhg.construct import construct
 from drhg.errors import ModelError
 from drhg.generate import uniform_cvrp
-from drhg.problem import Solution
+from drhg.problem import Solution, cost
 from drhg.weights import ModelConfig, load
 
 torch = pytest.importorskip("torch", reason="training needs torch")
@@ -367,6 +367,32 @@ def test_labelling_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert len(after) == 5
     assert (after.order[: 3 * 30] == before.order).all()
     assert "5 of 5" in said[-1]
+
+
+def test_routes_are_labelled_and_extended(tmp_path: Path) -> None:
+    pytest.importorskip("hygese", reason="labels of routes are made by hygese")
+    said: list[str] = []
+    how = {"routes": True, "seed": 2, "seconds": 0.05, "workers": 1, "report": said.append}
+    first = labels.label(tmp_path, 12, 2, **how)
+    before = np.load(first[0])["seq"]
+    (path,) = labels.label(tmp_path, 12, 3, **how)
+    assert path.name == "cvrp12-seed2.npz"
+    after = np.load(path)["seq"]
+    assert (after[:2] == before).all()
+    plans = read_labels([path])
+    assert len(plans) == 3
+    for i in range(3):
+        instance, best = plans.known(i)
+        assert instance.n == 13
+        assert cost(instance, best) <= cost(instance, construct(instance, "savings", 0)[0]) + 1e-9
+    with pytest.raises(ModelError, match="cannot label"):
+        labels.label(tmp_path, 2, 1, routes=True)
+
+
+def test_a_solver_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(labels, "PATIENCE", 0.0)
+    with pytest.raises(ModelError, match="does not come back"):
+        labels.label(tmp_path, 12, 1, routes=True, seconds=2.0, workers=1)
 
 
 # --- learning ------------------------------------------------------------------------------------
