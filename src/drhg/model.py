@@ -32,8 +32,8 @@ class Network(nn.Module):
         super().__init__()
         self.config = config
 
-    def forward(self, nodes: Tensor, context: Tensor, count: Tensor) -> Tensor:
-        """Scores (B, W, outputs), minus infinity beyond each row's count."""
+    def forward(self, nodes: Tensor, context: Tensor, count: Tensor, direct: Tensor) -> Tensor:
+        """Scores (B, W, outputs), minus infinity where there is nothing to choose."""
         raise NotImplementedError
 
     def logits(self, state: State) -> Any:
@@ -43,11 +43,11 @@ class Network(nn.Module):
             return self(*(t.to(device) for t in tensors_of(state))).cpu().numpy()
 
 
-def tensors_of(state: State) -> tuple[Tensor, Tensor, Tensor]:
+def tensors_of(state: State) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The same memory as torch tensors, in the order `forward` takes them."""
-    arrays = state.nodes, state.context, state.count
-    a, b, c = (torch.from_numpy(np.ascontiguousarray(array)) for array in arrays)
-    return a, b, c
+    arrays = state.nodes, state.context, state.count, state.direct
+    a, b, c, d = (torch.from_numpy(np.ascontiguousarray(array)) for array in arrays)
+    return a, b, c, d
 
 
 def padding(count: Tensor, width: int) -> Tensor | None:
@@ -107,7 +107,7 @@ class Paper(Network):
         self.broadcast = nn.ModuleList(Attention(*layer) for _ in range(config.layers))
         self.score = nn.Linear(d, config.outputs)
 
-    def forward(self, nodes: Tensor, context: Tensor, count: Tensor) -> Tensor:
+    def forward(self, nodes: Tensor, context: Tensor, count: Tensor, direct: Tensor) -> Tensor:
         B, W, f = nodes.shape
         d = self.config.d
         ends = self.encoder(context[:, : 2 * f].view(B, 2, f))  # (B, 2, d)
@@ -125,11 +125,16 @@ class Paper(Network):
             if i + 1 == self.config.layers:
                 x = x[:, r:]  # only the remaining nodes are scored
             x = broadcast(x, gathered, None)
-        return mask(self.score(x), pad)  # (B, W, outputs)
+        return mask(self.score(x), pad, direct)  # (B, W, outputs)
 
 
-def mask(scores: Tensor, pad: Tensor | None) -> Tensor:
-    return scores if pad is None else scores.masked_fill(pad[..., None], -torch.inf)
+def mask(scores: Tensor, pad: Tensor | None, direct: Tensor) -> Tensor:
+    """No score beyond the count of a row, nor for going directly where one may not."""
+    closed = ~direct[..., None]
+    if scores.shape[-1] > 1:
+        via = torch.zeros_like(closed) if pad is None else pad[..., None]
+        closed = torch.cat([closed, via], -1)
+    return scores.masked_fill(closed, -torch.inf)
 
 
 # --- the economical network ----------------------------------------------------------------------
@@ -170,7 +175,7 @@ class Economy(Network):
         self.score = nn.Linear(d, config.outputs)
         self.nearness = nn.Parameter(torch.tensor(5.0))
 
-    def forward(self, nodes: Tensor, context: Tensor, count: Tensor) -> Tensor:
+    def forward(self, nodes: Tensor, context: Tensor, count: Tensor, direct: Tensor) -> Tensor:
         B, W, _ = nodes.shape
         here = self.current.expand(B, 1, -1)
         x = torch.cat([self.first(context)[:, None], here, self.node(nodes)], 1)  # (B, 2 + W, d)
@@ -178,10 +183,8 @@ class Economy(Network):
         gone = None if pad is None else F.pad(pad, (2, 0))
         for block in self.blocks:
             x = block(x, gone)
-        way = nodes[..., 6:7]  # directly; via the depot (the first node of a route): there and on
-        if self.config.routes:
-            way = torch.cat([way, context[:, 2, None, None] + nodes[..., 8:9]], -1)
-        return mask(self.score(self.norm(x[:, 2:])) - self.nearness * way, pad)
+        scores = self.score(self.norm(x[:, 2:])) - self.nearness * nodes[..., 6:7]
+        return mask(scores, pad, direct)
 
 
 # --- build, save, load ---------------------------------------------------------------------------

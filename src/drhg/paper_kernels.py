@@ -266,7 +266,7 @@ class CompiledPaper:
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
     def logits(self, state: State) -> Vector:
-        """Scores (B, W, outputs), minus infinity beyond each row's count."""
+        """Scores (B, W, outputs), minus infinity where there is no node or no direct way to it."""
         c = self.config
         nodes, context = (np.ascontiguousarray(array) for array in (state.nodes, state.context))
         B = len(nodes)
@@ -288,4 +288,5 @@ class CompiledPaper:
             run(0)
             for future in futures:
                 future.result()
+        scores[..., 0][~state.direct] = -np.inf
         return scores

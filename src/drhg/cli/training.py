@@ -32,6 +32,7 @@ def cores() -> int:
         [
             ("drhg label -n 100 -c 100000 --data labels", "five shards, 17 minutes on two cores"),
             ("drhg label -n 1000 -c 500 --data labels", "about 5 s per instance and core"),
+            ("drhg label -n 100 -c 5000 --routes --data labels", "CVRPs, 1 s each"),
         ],
         "Run it again to go on where it stopped, or with a larger --count to get more.",
     )
@@ -40,6 +41,7 @@ def label(
     n: Annotated[int, typer.Option("-n", "--nodes", min=5, help="Nodes per instance.")],
     count: Annotated[int, typer.Option("-c", "--count", min=1, help="How many instances.")],
     data: Annotated[Path, typer.Option("--data", metavar="FOLDER", help="For the shards.")],
+    routes: Annotated[bool, typer.Option("--routes", help="CVRPs of n customers.")] = False,
     seed: Annotated[int, typer.Option("-s", "--seed", min=0, help="Of the first shard.")] = 0,
     seconds: Annotated[
         float | None,
@@ -47,12 +49,12 @@ def label(
     ] = None,
     threads: Threads = None,
 ) -> None:
-    """Label uniform random instances with near-optimal tours, to learn from."""
+    """Label uniform random instances with near-optimal tours or routes, to learn from."""
     with STOP.patient(), blaming(data):
         from drhg.training.labels import label
 
         for path in label(
-            data, n, count, seed=seed, seconds=seconds, workers=threads or cores(),
+            data, n, count, routes=routes, seed=seed, seconds=seconds, workers=threads or cores(),
             report=say, should_stop=STOP.requested,
         ):  # fmt: skip
             print(path)

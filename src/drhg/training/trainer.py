@@ -27,17 +27,17 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.distributed
-import torch.nn.functional as F
 from torch import Tensor
 
 from drhg import weights
 from drhg.errors import ModelError
+from drhg.hypergraph import Flags
 from drhg.model import ModelConfig, Network, build, device_of, fill, save_model, tensors_of
 from drhg.network_kernels import layout, learn_rows
-from drhg.neural import GROUP, NeuralRepair, Scorer, State, compiled, decode, free_lengths
-from drhg.problem import Ints, Solution, cost, tsp
+from drhg.neural import GROUP, NeuralRepair, Scorer, State, compiled
+from drhg.problem import cost
 from drhg.solver import solve_many
-from drhg.training.data import HELD_OUT, Recipe, Tours, draw, held_out_graphs, read_tours
+from drhg.training.data import HELD_OUT, Plans, Recipe, Tours, draw, held_out_gap, read_labels
 
 HELD_OUT_SIZES = (30, 50, 80)
 SHOW_EVERY = 10.0  # seconds between signs of life
@@ -67,7 +67,7 @@ class Config:
     every: int = 500  # steps between validations and checkpoints
     k: tuple[int, int] = (20, 100)  # destroyed nodes in validation solves, and in the model card
     solves: int = 16  # held-out instances solved at each validation
-    solve_iters: int = 50  # iterations of each, from random insertion
+    solve_iters: int = 50  # iterations of each, from the paper's start
 
 
 def read_config(path: Path) -> Config:
@@ -156,15 +156,13 @@ def rate_at(config: Config, step: int, decisions: int, decay_from: int | None) -
 # --- one step ------------------------------------------------------------------------------------
 
 
-def chunks(state: State, target: Ints, size: int) -> Iterator[tuple[State, Ints]]:
+def chunks(state: State, right: Flags, size: int) -> Iterator[tuple[State, Flags]]:
     """Cut a batch sorted by count into parts, each as wide as its widest row."""
-    for a in range(0, len(target), size):
+    for a in range(0, len(state), size):
         part = slice(a, a + size)
         width = int(state.count[part].max())
-        yield (
-            State(state.nodes[part, :width], state.context[part], state.count[part]),
-            target[part],
-        )
+        nodes, direct = state.nodes[part, :width], state.direct[part, :width]
+        yield State(nodes, state.context[part], state.count[part], direct), right[part, :width]
 
 
 def flatten(network: Network) -> Tensor:
@@ -191,21 +189,23 @@ def split(flat: Tensor, like: Iterable[Tensor]) -> Iterator[Tensor]:
 
 
 def gradient(
-    network: Network, flat: Tensor, state: State, target: Ints, share: float
+    network: Network, flat: Tensor, state: State, right: Flags, share: float
 ) -> tuple[float, Tensor]:
-    """Cross-entropy of one chunk (its sum times `share`), and its gradient as one vector."""
+    """Cross-entropy of one chunk (its sum times `share`), and its gradient as one vector.
+
+    `right` (B, W, outputs) may name several answers of a decision; their joint share counts.
+    """
     config = network.config
     if config.preset == "economy" and flat.is_cpu:  # by hand: see `network_kernels`
         out = torch.empty_like(flat)
         shape = config.d, config.hidden, config.layers, config.heads, config.outputs, GROUP
-        rows = np.ascontiguousarray(state.nodes), state.context, state.count, target
-        weight = flat.numpy(), *shape, *rows, share, out.numpy()
-        return float(learn_rows(*weight)), out
-    nodes, context, count, hit = (
-        t.to(flat.device) for t in (*tensors_of(state), torch.from_numpy(target))
-    )
-    scores = network(nodes, context, count).flatten(1)  # (B, W * outputs)
-    loss = F.cross_entropy(scores, hit, reduction="sum") * share
+        arrays = state.nodes, state.context, state.count, state.direct, right
+        batch = (np.ascontiguousarray(array) for array in arrays)
+        return float(learn_rows(flat.numpy(), *shape, *batch, share, out.numpy())), out
+    scores = network(*(t.to(flat.device) for t in tensors_of(state)))  # (B, W, outputs)
+    wrong = torch.from_numpy(~right).to(flat.device)
+    hits = scores.masked_fill(wrong, -torch.inf)
+    loss = (scores.flatten(1).logsumexp(1) - hits.flatten(1).logsumexp(1)).sum() * share
     parts = torch.autograd.grad(loss, in_order(network))
     return float(loss.detach()), torch.cat([part.reshape(-1) for part in parts])
 
@@ -233,7 +233,9 @@ class Team:
 class Trainer:
     """The state of a run: network, optimisers, average, counters."""
 
-    def __init__(self, config: Config, tours: Tours, threads: int = 1, device: str = "cpu") -> None:
+    def __init__(
+        self, config: Config, labels: Tours | Plans, threads: int = 1, device: str = "cpu"
+    ) -> None:
         torch.manual_seed(config.seed)
         self.config = config
         self.device = device_of(device)
@@ -245,8 +247,8 @@ class Trainer:
         self.flat_average = flatten(self.average)
         self.sums = torch.zeros(len(self.flat) + 2, device=self.device)  # gradient, loss, stop
         self.optimisers = optimisers(self.network, config)
-        self.held = tours.part(0, min(HELD_OUT, len(tours) // 2))
-        self.tours = tours.part(len(self.held), len(tours))
+        self.held = labels.part(0, min(HELD_OUT, len(labels) // 2))
+        self.labels = labels.part(len(self.held), len(labels))
         self.step = 0
         self.decisions = 0
         self.seconds = 0.0
@@ -255,19 +257,19 @@ class Trainer:
         self.stopping = False
         self.threads = threads
         self.pool = ThreadPoolExecutor(threads)
-        self._next: tuple[int, Future[tuple[State, Ints]]] | None = None
+        self._next: tuple[int, Future[tuple[State, Flags]]] | None = None
 
-    def _batch(self, step: int) -> Future[tuple[State, Ints]]:
+    def _batch(self, step: int) -> Future[tuple[State, Flags]]:
         c = self.config
-        return self.pool.submit(draw, self.tours, c.data, c.network, c.batch, c.seed, step)
+        return self.pool.submit(draw, self.labels, c.data, c.network, c.batch, c.seed, step)
 
     def train_step(self, stop: bool = False) -> float:
         """One step; returns its loss. `stop` of any process makes all `stopping`."""
         config = self.config
         if self._next is None or self._next[0] != self.step:
             self._next = (self.step, self._batch(self.step))
-        state, target = self._next[1].result()
-        parts = list(chunks(state, target, config.chunk))[self.team.rank :: self.team.size]
+        state, right = self._next[1].result()
+        parts = list(chunks(state, right, config.chunk))[self.team.rank :: self.team.size]
         futures = [
             self.pool.submit(gradient, self.network, self.flat, *part, 1 / config.batch)
             for part in reversed(parts)  # the widest first, so that workers end together
@@ -294,7 +296,7 @@ class Trainer:
                 group["lr"] = group["peak"] * share
             optimiser.step()
         self.step += 1
-        self.decisions += len(target)
+        self.decisions += len(state)
         keep = min(config.average, (self.step + 1) / (self.step + 10))
         self.flat_average.lerp_(self.flat, 1 - keep)
         return loss
@@ -302,22 +304,16 @@ class Trainer:
     def validate(self) -> dict[str, float]:
         """Gaps in percent of the averaged weights: greedy on held-out graphs, and of solves.
 
-        `gap_M` is on the free edges of reduced graphs of M nodes, `gap_solve` of whole tours after
-        `solve_iters` iterations from random insertion; both against the labels.
+        `gap_M` is on the free edges of reduced graphs of M nodes, or of M destroyed customers;
+        `gap_solve` of whole solutions after `solve_iters` iterations from the paper's start. Both
+        are against the labels.
         """
         tensors = {name: t.cpu().numpy() for name, t in self.average.state_dict().items()}
         quick = compiled(self.config.network, tensors, self.threads) if self.flat.is_cpu else None
         model: Scorer = quick or self.average
         out = {}
-        largest = int(np.diff(self.held.offset).max())
-        for m in (m for m in HELD_OUT_SIZES if m < largest):
-            feat, partner = held_out_graphs(self.held, m)
-            size = np.full(len(feat), m, np.int32)
-            best = np.tile(np.arange(m, dtype=np.int32), (len(feat), 1))
-            order = decode(model, feat, partner, size, np.zeros(len(feat), np.int32))
-            ratio = free_lengths(feat, partner, size, order)
-            ratio /= free_lengths(feat, partner, size, best)
-            out[f"gap_{m}"] = round(100 * (float(ratio.mean()) - 1), 3)
+        for m in (m for m in HELD_OUT_SIZES if m < self.held.largest):
+            out[f"gap_{m}"] = round(held_out_gap(model, self.held, m), 3)
         if self.config.solves > 0 and self.config.solve_iters > 0:
             out["gap_solve"] = round(self._solve_gap(model), 3)
         self.gaps = out
@@ -325,17 +321,14 @@ class Trainer:
 
     def _solve_gap(self, model: Scorer) -> float:
         count = min(self.config.solves, len(self.held))
-        parts = [self.held.part(i, i + 1) for i in range(count)]
-        instances = [tsp(part.points) for part in parts]
+        known = [self.held.known(i) for i in range(count)]
         found = solve_many(
-            instances, repair=NeuralRepair(model), k=self.config.k,
+            [instance for instance, _ in known], repair=NeuralRepair(model), k=self.config.k,
             max_iters=self.config.solve_iters,
         )  # fmt: skip
-        known = [
-            cost(instance, Solution([part.order]))
-            for instance, part in zip(instances, parts, strict=True)
-        ]
-        return 100 * (float(np.mean([r.cost / c for r, c in zip(found, known, strict=True)])) - 1)
+        pairs = zip(found, known, strict=True)
+        ratios = [result.cost / cost(instance, best) for result, (instance, best) in pairs]
+        return 100 * (float(np.mean(ratios)) - 1)
 
     # --- checkpoints -----------------------------------------------------------------------------
 
@@ -365,11 +358,12 @@ class Trainer:
 
     def card(self) -> dict[str, Any]:
         """What the weights are, for whoever finds them."""
-        c, held = self.config, self.held
+        c = self.config
+        kind = "plans" if c.network.routes else "tours"
         sizes = f"{c.data.low} to {c.data.share} n, at most {c.data.most} nodes"
         return {
-            "data": f"{len(self.tours):,} labelled tours ({c.labels}), reduced graphs of {sizes}",
-            "n": int(np.diff(held.offset).max()),
+            "data": f"{len(self.labels):,} labelled {kind} ({c.labels}), reduced graphs of {sizes}",
+            "n": self.held.largest,
             "decisions": self.decisions,
             "steps": self.step,
             "hours": round(self.seconds / 3600, 2),
@@ -477,7 +471,7 @@ def train(
     Logs to `out/log.jsonl` at every validation; `report` also hears of what happens between.
     """
     torch.set_num_threads(1)  # threads take chunks instead
-    trainer = Trainer(config, read_tours(data.glob(config.labels)), threads, device)
+    trainer = Trainer(config, read_labels(data.glob(config.labels)), threads, device)
     leads = trainer.team.rank == 0
     if not resume and any(out.glob("step-*.json")):
         raise ModelError("there is a run in this folder: use --resume, or another folder")

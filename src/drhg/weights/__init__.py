@@ -86,12 +86,16 @@ class ModelConfig:
     @property
     def node_inputs(self) -> int:
         """Numbers per remaining node that enter the network (equations 1-5 for `paper`)."""
-        return (10 if self.relative else 5) + self.routes
+        if self.relative:
+            return 14 if self.routes else 10
+        return 6 if self.routes else 5
 
     @property
     def context_inputs(self) -> int:
         """Numbers per decision: what is known of the first and the current node, and of room."""
-        return (4 if self.relative else 2 * self.node_inputs) + self.routes
+        if self.relative:
+            return 11 if self.routes else 4
+        return 2 * self.node_inputs + self.routes
 
     @property
     def outputs(self) -> int:
