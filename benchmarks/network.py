@@ -2,8 +2,9 @@
 
     python benchmarks/network.py [--threads 2] [--seconds 5]
 
-Prints milliseconds per repair at batch 64 and batch 1, decisions per second in training, and both
-as a share of the machine's measured matrix-product peak. Weights are random, which is no slower.
+Prints milliseconds per repair at batch 64 and batch 1, by compiled code and by torch, also as a
+share of the machine's measured matrix-product peak, and decisions per second in training. Weights
+are random, which is no slower. Other load on the machine slows torch's threads out of proportion.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 import torch
 
 from drhg.model import Network, build
-from drhg.neural import Compiled, Scorer, decode
+from drhg.neural import Scorer, Views, compiled, decode
 from drhg.training.data import Recipe, Tours, draw
 from drhg.training.trainer import Config, Trainer
 from drhg.weights import ModelConfig
@@ -27,8 +28,8 @@ GOALS = {"paper": (80, 200), "economy": (20, 45)}  # ms per repair at batch 64 a
 REFERENCE = (149, 445)  # the paper's public code on a machine like the goals'
 
 
-def graphs(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Random features and partners: 50 isolated nodes, 25 hyper-edges."""
+def graphs(rows: int, seed: int = 0) -> Views:
+    """Random graphs of a tour: 50 isolated nodes, 25 hyper-edges."""
     rng = np.random.default_rng(seed)
     partner = np.tile(np.arange(M, dtype=np.int32), (rows, 1))
     partner[:, 50:] ^= 1
@@ -37,7 +38,9 @@ def graphs(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     feat[..., :2] = xy
     feat[..., 2:4] = np.take_along_axis(xy, partner[..., None].astype(np.int64), axis=1)
     feat[..., 4] = np.arange(M) >= 50
-    return feat, partner
+    load, capacity = np.zeros(partner.shape, np.int64), np.ones(rows, np.int64)
+    fleet = np.zeros(rows, np.int32)
+    return Views(feat, partner, load, capacity, fleet, np.full(rows, M, np.int32))
 
 
 def best(work: Callable[[], object], seconds: float) -> float:
@@ -84,17 +87,13 @@ def main() -> None:
         torch.manual_seed(0)
         network: Network = build(config)
         tensors = {name: t.numpy() for name, t in network.state_dict().items()}
-        models: dict[str, Scorer] = {"torch": network}
-        if preset == "economy":
-            models = {"compiled": Compiled(config, tensors, threads=options.threads), **models}
+        quick = compiled(config, tensors, options.threads)
+        assert quick is not None
+        models: dict[str, Scorer] = {"compiled": quick, "torch": network}
         for by, model in models.items():
             for i, batch in enumerate((64, 1)):
-                feat, partner = graphs(batch)
-                size, start = np.full(batch, M, np.int32), np.zeros(batch, np.int32)
-                spent = best(
-                    lambda f=feat, p=partner, z=size, s=start, m=model: decode(m, f, p, z, s),
-                    options.seconds,
-                )
+                views, start = graphs(batch), np.zeros(batch, np.int32)
+                spent = best(lambda v=views, s=start, m=model: decode(m, v, s), options.seconds)
                 share = flops(config) * batch / spent / peak
                 print(
                     f"{preset:10} {by:8} {batch:5} {1e3 * spent / batch:9.1f} "

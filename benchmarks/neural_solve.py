@@ -1,6 +1,7 @@
-"""Neural repair alone from random insertion: mean gap after 10 .. T iterations.
+"""Neural repair alone from random insertion: mean gap after 10 .. T iterations, as one batch.
 
     python benchmarks/neural_solve.py 100 --count 32 --iterations 1000
+    python benchmarks/neural_solve.py 1000 --model run/weights.safetensors --k 20,200
 
 References are tours by fast_tsp on the same instances, 0.1 s per 100 nodes.
 """
@@ -9,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import fast_tsp
 import numpy as np
@@ -24,36 +24,44 @@ def reference(instance: drhg.Instance) -> float:
     return float(drhg.cost(instance, drhg.Solution([tour])))
 
 
-def gaps(n: int, seed: int, marks: list[int]) -> list[float]:
-    instance = drhg.uniform_tsp(n, seed=seed)
-    best = reference(instance)
-    result = drhg.solve(instance, repair="neural", max_iters=marks[-1], seed=seed, threads=1)
-    starts_at = next(p.cost for p in result.trace[1:])  # after the space-filling curve: insertion
-    costs = [
-        min([p.cost for p in result.trace[1:] if p.iterations <= mark], default=starts_at)
-        for mark in marks
-    ]
-    return [100 * (cost / best - 1) for cost in costs]
+def cost_after(result: drhg.Result, iterations: int) -> float:
+    points = result.trace[1:]  # the first is the space-filling curve, the second insertion
+    return float(min(p.cost for p in points if p.iterations <= iterations))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("n", type=int)
     parser.add_argument("--count", type=int, default=32)
     parser.add_argument("--iterations", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1_000_000)
+    parser.add_argument("--model", default="auto")
+    parser.add_argument("--k", help="LOW,HIGH")
+    parser.add_argument("--centres", default="uniform")
+    parser.add_argument("--alternatives", type=int, default=1)
     options = parser.parse_args()
     marks = [m for m in (0, 10, 100, 200, 500) if m < options.iterations] + [options.iterations]
-    drhg.solve(drhg.uniform_tsp(50), repair="neural", max_iters=2)  # compile
+    seeds = range(options.seed, options.seed + options.count)
+    instances = [drhg.uniform_tsp(options.n, seed=seed) for seed in seeds]
+    how = {
+        "model": options.model,
+        "k": tuple(int(part) for part in options.k.split(",")) if options.k else None,
+        "centres": options.centres,
+        "alternatives": options.alternatives,
+    }
+    drhg.solve_many(instances[:2], max_iters=2, **how)  # compile
     began = time.perf_counter()
-    with ThreadPoolExecutor(2) as pool:
-        seeds = range(options.seed, options.seed + options.count)
-        rows = list(pool.map(lambda seed: gaps(options.n, seed, marks), seeds))
-    seconds = (time.perf_counter() - began) / options.count
-    mean, error = np.mean(rows, axis=0), np.std(rows, axis=0) / np.sqrt(len(rows))
-    for mark, gap, spread in zip(marks, mean, error, strict=True):
-        print(f"TSP{options.n}, {mark:5d} iterations: {gap:7.3f} % (standard error {spread:.3f})")
-    print(f"{options.count} instances, two at a time, {seconds:.1f} s each")
+    results = drhg.solve_many(instances, max_iters=options.iterations, seed=options.seed, **how)
+    seconds = time.perf_counter() - began
+    best = np.array([reference(instance) for instance in instances])
+    for mark in marks:
+        gaps = 100 * (np.array([cost_after(result, mark) for result in results]) / best - 1)
+        error = gaps.std() / np.sqrt(len(gaps))
+        print(f"TSP{options.n}, {mark:5d} iterations: {gaps.mean():7.3f} % (s.e. {error:.3f})")
+    each = seconds / options.count
+    print(f"{options.count} instances as one batch, {seconds:.1f} s, {each:.1f} s each")
 
 
 if __name__ == "__main__":

@@ -653,6 +653,14 @@ def test_free_centres_need_the_plane() -> None:
 # --- features -------------------------------------------------------------------------------------
 
 
+def expected_depot(rules: h.Rules, graphs: h.Graphs, b: int) -> list[float]:
+    """The depot in the frame of a row's customers, which may be far outside of it."""
+    nodes = rules.space.points[graphs.node[b, : graphs.size[b]]]
+    low, side = nodes.min(0), np.ptp(nodes, axis=0)
+    x, y = (rules.space.points[rules.depot] - low) / (side.max() or 1.0)
+    return [y, x] if side[1] > side[0] else [x, y]
+
+
 @settings(max_examples=400)
 @given(cut_cases(st.one_of(tours(), plans())), st.booleans())
 def test_features_are_the_equations(case: tuple, empty: bool) -> None:
@@ -663,14 +671,18 @@ def test_features_are_the_equations(case: tuple, empty: bool) -> None:
     graphs = h.reduce(rules, plan, *as_rows(*rows))
     found = h.features(rules, graphs)
     assert found.dtype == np.float32
-    assert found.shape == (2, graphs.node.shape[1], 6 if instance.is_cvrp else 5)
+    extra = int(instance.is_cvrp)
+    assert found.shape == (2, graphs.node.shape[1] + extra, 5 + extra)
     for b, row in enumerate(rows):
         items = ref.items_of(instance, line, row)
         expected = ref.features(rules.space.points.tolist(), instance, line, items)
         m = len(expected)
         assert np.isfinite(found[b]).all()
-        assert not found[b, m:].any()
+        assert not found[b, m + extra :].any()
         if m:
+            if instance.is_cvrp:
+                depot = expected_depot(rules, graphs, b)
+                assert found[b, m] == pytest.approx(np.array([*depot, *depot, 0, 0]), rel=1e-5)
             assert found[b, :m] == pytest.approx(np.array(expected), rel=1e-5, abs=1e-6)
             assert found[b, :m, :2].min() >= 0
             assert found[b, :m, :2].max() <= 1 + 1e-6

@@ -31,6 +31,7 @@ ORDER = [
     "repair",
     "weights",
     "network_kernels",
+    "paper_kernels",
     "neural",
     "model",
     "criteria",

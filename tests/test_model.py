@@ -29,7 +29,8 @@ def some_state(config: ModelConfig, rows: int = 5, width: int = 9, seed: int = 0
     count[0] = width
     nodes = rng.random((rows, width, config.node_inputs)).astype(np.float32)
     nodes[np.arange(width)[None, :] >= count[:, None]] = 0.0
-    return State(nodes, rng.random((rows, config.context_inputs)).astype(np.float32), count)
+    context = rng.random((rows, config.context_inputs)).astype(np.float32)
+    return State(nodes, context, count, np.arange(width) < count[:, None])
 
 
 def stirred(config: ModelConfig, seed: int = 0) -> torch.nn.Module:
@@ -133,9 +134,8 @@ def test_a_batch_equals_its_rows_and_padding_is_nothing(preset: str, routes: boo
     assert together.shape == (5, 9, 2 if routes else 1)
     for b, count in enumerate(state.count):
         row = slice(b, b + 1)
-        alone = network.logits(
-            State(state.nodes[row, :count], state.context[row], state.count[row])
-        )
+        nodes, direct = state.nodes[row, :count], state.direct[row, :count]
+        alone = network.logits(State(nodes, state.context[row], state.count[row], direct))
         np.testing.assert_allclose(together[b, :count], alone[0], rtol=1e-5, atol=2e-5)
         assert np.isneginf(together[b, count:]).all()
 
@@ -262,7 +262,7 @@ def test_a_wrong_configuration_is_refused(saved: Path) -> None:
 
 def test_another_file_than_the_manifest_says_is_refused(saved: Path, tmp_path: Path) -> None:
     box = tmp_path / "box"
-    weights.add_to_manifest("tiny", saved, box)
+    weights.release("tiny", saved, folder=box)
     path, digest = weights.shipped("tiny", box)
     assert load_model(path, sha256=digest).config.d == 16
     save_model(stirred(ModelConfig.of("economy", d=16, layers=1, heads=1, hidden=16), 1), path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import shutil
 import signal
@@ -16,23 +17,30 @@ import pytest
 
 from drhg import hypergraph, tsp
 from drhg.compiled import random_below, random_state
+from drhg.construct import construct
 from drhg.errors import ModelError
-from drhg.problem import Solution
-from drhg.weights import ModelConfig
+from drhg.generate import uniform_cvrp
+from drhg.problem import Solution, cost
+from drhg.weights import ModelConfig, load
 
 torch = pytest.importorskip("torch", reason="training needs torch")
 
 from drhg.model import build, load_model, tensors_of  # noqa: E402
-from drhg.neural import State  # noqa: E402
+from drhg.neural import State, Views, decode, views_of  # noqa: E402
 from drhg.training import labels  # noqa: E402
 from drhg.training.data import (  # noqa: E402
+    Plans,
     Recipe,
     Tours,
     cut_graph,
+    cut_plan,
     cut_to_size,
     draw,
     held_out_graphs,
     items_between,
+    labelled,
+    lay_routes,
+    read_labels,
     read_tours,
     unfinished_graphs,
 )
@@ -49,6 +57,7 @@ from drhg.training.trainer import (  # noqa: E402
 torch.set_num_threads(1)  # small products; and two threads that wait for each other are slow
 
 ECONOMY = ModelConfig.of("economy")
+ROUTES = ModelConfig.of("economy", routes=True)
 TINY = ModelConfig.of("economy", d=32, layers=2, heads=2, hidden=64)
 CONFIGS = Path(__file__).parent.parent / "configs"
 
@@ -61,6 +70,18 @@ def some_tours(count: int = 40, n: int = 60, seed: int = 0) -> Tours:
         [np.lexsort((p[:, 1] * (-1) ** (p[:, 0] * 6 // 1), p[:, 0] * 6 // 1)) for p in points]
     )
     return Tours(points.reshape(-1, 2), order.astype(np.int32).ravel(), np.arange(count + 1) * n)
+
+
+def some_plans(count: int = 20, n: int = 60, seed: int = 0) -> Plans:
+    """Instances with plans by savings: not optimal, but not silly."""
+    solved = []
+    for i in range(count):
+        instance = uniform_cvrp(n, seed=seed + i)
+        solution, unplaced = construct(instance, "savings", 0)
+        assert not len(unplaced)
+        seq = [node for route in solution.routes for node in (0, *route)]
+        solved.append(labelled(instance, np.array(seq)))
+    return Plans(tuple(solved))
 
 
 @pytest.fixture
@@ -125,14 +146,16 @@ def test_features_equal_those_of_the_solver(seed: int) -> None:
 def test_a_batch_is_a_function_of_its_number(preset: str) -> None:
     config = ModelConfig.of(preset)
     tours, recipe = some_tours(), Recipe(low=10)
-    one, target = draw(tours, recipe, config, 50, 1, 7)
+    one, right = draw(tours, recipe, config, 50, 1, 7)
     two, again = draw(tours, recipe, config, 50, 1, 7)
     other, _ = draw(tours, recipe, config, 50, 1, 8)
     assert (one.nodes == two.nodes).all()
-    assert (target == again).all()
+    assert (right == again).all()
     assert one.nodes.shape != other.nodes.shape or (one.nodes != other.nodes).any()
     assert (np.diff(one.count) >= 0).all()
-    assert ((target >= 0) & (target < one.count)).all()
+    assert (right.sum((1, 2)) == 1).all()
+    assert (one.direct | ~right[..., 0]).all()
+    assert (one.direct == (np.arange(one.nodes.shape[1]) < one.count[:, None])).all()
     assert (one.count >= 2).all()
 
 
@@ -141,11 +164,11 @@ def test_labels_are_what_comes_next_in_the_tour() -> None:
     n = 40
     points = np.stack([np.linspace(0, 1, n), np.zeros(n)], axis=1)
     order = np.arange(n, dtype=np.int32)
-    state, target = draw(
+    state, right = draw(
         Tours(points, order, np.array([0, n])), Recipe(low=10, share=0.5), ECONOMY, 200, 0, 0
     )
-    near = state.nodes[np.arange(200), target, 6]
-    nearest = np.where(np.arange(24) < state.count[:, None], state.nodes[..., 6], np.inf).min(1)
+    near = state.nodes[..., 6][right[..., 0]]
+    nearest = np.where(state.direct, state.nodes[..., 6], np.inf).min(1)
     assert np.mean(near == nearest) > 0.5  # not where the tour jumps back along the line
 
 
@@ -165,14 +188,160 @@ def test_unfinished_tours_are_labelled_by_search() -> None:
             return float(np.linalg.norm(xy - np.roll(xy, -1, axis=0), axis=1).sum())
 
         assert length(o[:m]) <= length(np.arange(m)) + 1e-6
-    state, target = draw(tours, recipe, ECONOMY, 64, 1, 0)
-    assert ((target >= 0) & (target < state.count)).all()
+    state, right = draw(tours, recipe, ECONOMY, 64, 1, 0)
+    assert (right.sum((1, 2)) == 1).all()
+    assert (state.direct | ~right[..., 0]).all()
 
 
 def test_held_out_graphs_have_their_size() -> None:
-    feat, partner = held_out_graphs(some_tours(), 30)
-    assert feat.shape == (40, 30, 5)
-    assert (np.take_along_axis(partner, partner.astype(np.int64), 1) == np.arange(30)).all()
+    ((views, best),) = held_out_graphs(some_tours(), 30)
+    assert views.feat.shape == (40, 30, 5)
+    back = np.take_along_axis(views.partner, views.partner.astype(np.int64), 1)
+    assert (back == np.arange(30)).all()
+    assert (best.order == np.arange(30)).all()
+
+
+@pytest.mark.parametrize("depot_edges", ["adjacent", "touched", "all"])
+def test_routes_are_learnt_in_an_order_that_rebuilds_them(depot_edges: str) -> None:
+    """Whatever the order and the directions, the pieces join up to the plan they were cut from."""
+    rng = np.random.default_rng(0)
+    for seed, (rules, plan) in enumerate(some_plans(6).solved):
+        graphs = cut_plan(rules, plan, [10, 25, 60], depot_edges, rng)
+        views, state = views_of(rules, graphs), random_state(seed)
+        order = np.full(graphs.node.shape, -1, np.int32)
+        via = np.zeros(order.shape, np.bool_)
+        for b, m in enumerate(graphs.size):
+            entry, leave = np.empty(m, np.int32), np.empty(m, np.int32)
+            through = np.empty(m, np.bool_)
+            items = lay_routes(
+                views.feat[b], graphs.partner[b], graphs.via[b], m, 0, state, entry, leave, through
+            )
+            place = 0
+            for i in range(items):
+                order[b, place], via[b, place] = entry[i], through[i]
+                place += 1
+                if leave[i] != entry[i]:
+                    order[b, place] = leave[i]
+                    place += 1
+            assert place == m
+        good, change = hypergraph.judge(rules, plan, graphs, hypergraph.Repaired(order, via))
+        assert good.all()
+        assert change == pytest.approx(0, abs=1e-9)
+
+
+def test_decisions_of_routes_replay_a_decoding() -> None:
+    """A network that always gives the right answer rebuilds the plan, and sees what was drawn.
+
+    The oracle is asked by `decode`; its answers are the edges of the plan. So states and labels of
+    training agree with what happens at inference, step by step.
+    """
+    plans = some_plans(4)
+    for rules, plan in plans.solved:
+        graphs = cut_plan(rules, plan, [12, 30], "adjacent", np.random.default_rng(1))
+        views = views_of(rules, graphs)
+        for b in range(len(graphs)):
+            m = int(graphs.size[b])
+            oracle = Oracle(graphs, b)
+            row = Views(*(array[b : b + 1] for array in views.arrays))
+            row = dataclasses.replace(row, feat=tagged(row.feat, m))
+            found = decode(oracle, row, np.zeros(1, np.int32))
+            one = hypergraph.Graphs(
+                *(getattr(graphs, f.name)[b : b + 1] for f in dataclasses.fields(graphs))
+            )
+            good, change = hypergraph.judge(rules, plan, one, found)
+            assert good.all()
+            assert change == pytest.approx(0, abs=1e-9)
+
+
+def tagged(feat: np.ndarray, m: int) -> np.ndarray:
+    """Features whose loads are numbers of nodes, so that an oracle knows whom it is asked about."""
+    out = feat.copy()
+    out[0, :m, 5] = np.arange(m)
+    return out
+
+
+class Oracle:
+    """Answers with the plan itself: which edges it has, and where its routes begin."""
+
+    config = ModelConfig.of("economy", routes=True, window=200)
+
+    def __init__(self, graphs: hypergraph.Graphs, b: int) -> None:
+        m = int(graphs.size[b])
+        partner, via = graphs.partner[b, :m], graphs.via[b, :m]
+        first = [i for i in range(m) if not (0 <= partner[i] < i)]  # of every item
+        last = [max(i, int(partner[i])) for i in first]
+        self.begins = {i for i in first if via[i]}
+        self.begins |= {z for z, i in zip(last, [*first[1:], -1], strict=True) if i < 0 or via[i]}
+        joined = {(z, i) for z, i in zip(last, first[1:], strict=False) if not via[i]}
+        self.joined = joined | {(i, z) for z, i in joined}
+        self.at: int | None = None
+        self.partner = partner
+
+    def logits(self, state: State) -> np.ndarray:
+        names = state.nodes[0, :, 10].astype(int).tolist()
+        scores = np.full((1, len(names), 2), -50.0, np.float32)
+        pick = (0, 1)
+        if self.at is not None:
+            onward = [j for j, u in enumerate(names) if (self.at, u) in self.joined]
+            if onward:
+                assert state.context[0, 6] == 1.0  # the route is open
+                assert state.direct[0, onward[0]]
+                pick = (onward[0], 0)
+        if pick == (0, 1):
+            pick = (next(j for j, u in enumerate(names) if u in self.begins), 1)
+        scores[0][pick] = 0.0
+        node = names[pick[0]]
+        self.at = node if self.partner[node] < 0 else int(self.partner[node])
+        if self.partner[node] < 0 and pick[1] == 0:
+            self.at = None
+        return scores
+
+
+def test_labels_of_routes_are_right() -> None:
+    """Through the depot every end of a route is right; directly one node is, and it fits."""
+    state, right = draw(some_plans(), Recipe(low=10), ROUTES, 400, 3, 0)
+    direct, via = right[..., 0], right[..., 1]
+    assert (state.direct | ~direct).all()
+    assert (direct.sum(1) <= 1).all()
+    assert (direct.any(1) ^ via.any(1)).all()
+    assert (via.sum(1) > 1).any()
+    stub = state.nodes[..., 12] > 0
+    inside = np.arange(stub.shape[1]) < state.count[:, None]
+    assert (via | ~(stub & inside) | ~via.any(1)[:, None]).all()  # a stub is always a route's end
+    at_depot = state.context[:, 6] == 0
+    assert at_depot.any()
+    assert not state.direct[at_depot].any()
+
+
+def test_plans_are_read_and_checked(tmp_path: Path) -> None:
+    instances = [uniform_cvrp(12, seed=i) for i in range(5)]
+    seq = np.full((5, 30), -1, np.int16)
+    for row, instance in zip(seq, instances, strict=True):
+        routes = construct(instance, "savings", 0)[0].routes
+        nodes = [node for route in routes for node in (0, *route)] + [0]
+        row[: len(nodes)] = nodes
+    arrays = {
+        "xy": np.stack([i.xy for i in instances]),
+        "demand": np.stack([i.demand for i in instances]),
+        "capacity": np.array([i.capacity for i in instances]),
+    }
+    path = tmp_path / "plans.npz"
+    np.savez(path, seq=seq, **arrays)
+    plans = read_labels([path])
+    assert isinstance(plans, Plans)
+    assert len(plans) == 5
+    assert plans.largest == 12
+    found = sorted(float(rules.space.points.sum()) for rules, _ in plans.solved)
+    assert found == pytest.approx(sorted(float(i.xy.sum()) for i in instances))
+    seq[2, 1] = seq[2, 2]
+    np.savez(path, seq=seq, **arrays)
+    with pytest.raises(ModelError, match="label 2 is no plan"):
+        read_labels([path])
+
+
+def test_tours_do_not_train_a_network_for_routes() -> None:
+    with pytest.raises(ModelError, match="kind"):
+        draw(some_tours(), Recipe(), ROUTES, 8, 0, 0)
 
 
 def test_shards_are_checked(shards: Path) -> None:
@@ -200,14 +369,42 @@ def test_labelling_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert "5 of 5" in said[-1]
 
 
+def test_routes_are_labelled_and_extended(tmp_path: Path) -> None:
+    pytest.importorskip("hygese", reason="labels of routes are made by hygese")
+    said: list[str] = []
+    how = {"routes": True, "seed": 2, "seconds": 0.05, "workers": 1, "report": said.append}
+    first = labels.label(tmp_path, 12, 2, **how)
+    before = np.load(first[0])["seq"]
+    (path,) = labels.label(tmp_path, 12, 3, **how)
+    assert path.name == "cvrp12-seed2.npz"
+    after = np.load(path)["seq"]
+    assert (after[:2] == before).all()
+    plans = read_labels([path])
+    assert len(plans) == 3
+    for i in range(3):
+        instance, best = plans.known(i)
+        assert instance.n == 13
+        assert cost(instance, best) <= cost(instance, construct(instance, "savings", 0)[0]) + 1e-9
+    with pytest.raises(ModelError, match="cannot label"):
+        labels.label(tmp_path, 2, 1, routes=True)
+
+
+def test_a_solver_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(labels, "PATIENCE", 0.0)
+    with pytest.raises(ModelError, match="does not come back"):
+        labels.label(tmp_path, 12, 1, routes=True, seconds=2.0, workers=1)
+
+
 # --- learning ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("preset", ["paper", "economy"])
-def test_two_layers_learn_eight_graphs_by_heart(preset: str) -> None:
+@pytest.mark.parametrize("routes", [False, True])
+def test_two_layers_learn_eight_graphs_by_heart(preset: str, routes: bool) -> None:
     begin = time.perf_counter()
-    config = ModelConfig.of(preset, layers=2)
-    state, target = draw(some_tours(8, 40), Recipe(low=20, per_graph=4), config, 24, 5, 0)
+    config = ModelConfig.of(preset, layers=2, routes=routes)
+    labels = some_plans(8, 40) if routes else some_tours(8, 40)
+    state, right = draw(labels, Recipe(low=20, per_graph=4), config, 24, 5, 0)
     torch.manual_seed(0)
     network = build(config)
     flat = flatten(network)
@@ -216,7 +413,7 @@ def test_two_layers_learn_eight_graphs_by_heart(preset: str) -> None:
     (vector,) = optimiser.param_groups[0]["params"]
     assert vector.data_ptr() == flat.data_ptr()  # so a step moves the network
     for _ in range(600):
-        loss, vector.grad = gradient(network, flat, state, target, 1 / len(target))
+        loss, vector.grad = gradient(network, flat, state, right, 1 / len(state))
         torch.nn.utils.clip_grad_norm_([vector], 1.0)
         optimiser.step()
         if loss < 0.05:
@@ -225,30 +422,33 @@ def test_two_layers_learn_eight_graphs_by_heart(preset: str) -> None:
     assert time.perf_counter() - begin < 60
 
 
-def test_compiled_gradients_equal_autograd() -> None:
+@pytest.mark.parametrize("config", [ECONOMY, ROUTES])
+def test_compiled_gradients_equal_autograd(config: ModelConfig) -> None:
     """The hand-written way back against torch in float64."""
-    state, target = draw(some_tours(), Recipe(low=10), ECONOMY, 30, 2, 0)
+    labels = some_plans() if config.routes else some_tours()
+    state, right = draw(labels, Recipe(low=10), config, 30, 2, 0)
     torch.manual_seed(0)
-    network = build(ECONOMY)
+    network = build(config)
     with torch.no_grad():
         for p in network.parameters():
             p.add_(0.05 * torch.randn_like(p))
     flat = flatten(network)
-    loss, found = gradient(network, flat, state, target, 1 / 30)
-    double = build(ECONOMY)
+    loss, found = gradient(network, flat, state, right, 1 / 30)
+    double = build(config)
     double.load_state_dict(network.state_dict())
     double.double()
-    nodes, context, count = tensors_of(state)
-    scores = double(nodes.double(), context.double(), count).flatten(1)
-    exact = torch.nn.functional.cross_entropy(scores, torch.from_numpy(target))
+    nodes, context, count, direct = tensors_of(state)
+    scores = double(nodes.double(), context.double(), count, direct).flatten(1)
+    shares = torch.where(torch.from_numpy(right).flatten(1), scores.softmax(1), 0.0).sum(1)
+    exact = -shares.log().mean()
     flatten(double)
     named = dict(double.named_parameters())
     from drhg.network_kernels import layout
 
-    parts = torch.autograd.grad(exact, [named[name] for name, _ in layout(ECONOMY)])
+    parts = torch.autograd.grad(exact, [named[name] for name, _ in layout(config)])
     assert loss == pytest.approx(float(exact.detach()), abs=1e-5)
     at = 0
-    for (name, _), part in zip(layout(ECONOMY), parts, strict=True):
+    for (name, _), part in zip(layout(config), parts, strict=True):
         mine = found[at : at + part.numel()].view(part.shape).double()
         at += part.numel()
         # the bias of the score moves all logits alike, so its gradient is zero
@@ -290,6 +490,7 @@ def test_the_shipped_configurations_can_be_read(tmp_path: Path) -> None:
     assert (paper.rate, paper.gamma, paper.batch, paper.optimiser) == (1e-4, 0.97, 1024, "adam")
     assert (paper.data.low, paper.data.share, paper.network.preset) == (20, 0.8, "paper")
     assert read_config(CONFIGS / "economy.toml").network == ECONOMY
+    assert read_config(CONFIGS / "economy-cvrp.toml").network == ROUTES
     wrong = tmp_path / "wrong.toml"
     for text in ("[network]\npreset = 'economy'\nx = 1", "a = 1", "[network]\npreset = 1", "["):
         wrong.write_text(text)
@@ -305,6 +506,7 @@ batch = 32
 chunk = 16
 every = 5
 warmup = 3
+solves = 0
 [network]
 preset = "economy"
 d = 32
@@ -348,7 +550,7 @@ def test_a_killed_run_repeats_an_uninterrupted_one(
 ) -> None:
     train(config, shards, tmp_path / "a", steps=400)
     out = tmp_path / "b"
-    command = [sys.executable, "-m", "drhg.training", "train", "--config", tmp_path / "tiny.toml"]
+    command = [sys.executable, "-m", "drhg", "train", tmp_path / "tiny.toml", "--threads", "1"]
     command += ["--data", shards, "--out", out, "--steps", "400", "--resume"]
     for _ in range(2):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -397,17 +599,112 @@ def test_a_run_can_start_from_weights(config: Config, shards: Path, tmp_path: Pa
     train(config, shards, tmp_path / "a", steps=5)
     init = tmp_path / "a" / "weights.safetensors"
     still = dataclasses.replace(config, rate=0.0)
-    trainer = train(still, shards, tmp_path / "b", steps=1, init=init)
+    trainer = train(still, shards, tmp_path / "b", steps=1, init=str(init))
     expected = load_model(init).state_dict()
     for name, tensor in trainer.network.state_dict().items():
         torch.testing.assert_close(tensor, expected[name], rtol=0, atol=1e-6)
     other = dataclasses.replace(config, network=TINY)
     with pytest.raises(ModelError, match="do not belong"):
-        train(other, shards, tmp_path / "c", steps=1, init=init)
+        train(other, shards, tmp_path / "c", steps=1, init=str(init))
+
+
+def log_of(folder: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def command_of(tmp_path: Path, shards: Path, out: Path, *more: str) -> list[str]:
+    files = ["train", str(tmp_path / "tiny.toml"), "--data", str(shards), "--out", str(out)]
+    return [*files, "--threads", "1", *more]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_ends(
+    config: Config, number: signal.Signals, shards: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    config = dataclasses.replace(config, every=10**6)
+    (tmp_path / "tiny.toml").write_text(TOML.replace("every = 5", "every = 1000000"))
+    command = [sys.executable, "-m", "drhg", *command_of(tmp_path, shards, out)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not out.exists():
+        time.sleep(0.05)
+    time.sleep(1.0)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert "Traceback" not in said
+    (saved,) = out.glob("step-*.json")
+    step = json.loads(saved.read_text())["step"]
+    train(config, shards, tmp_path / "whole", steps=step)
+    assert newest(out) == newest(tmp_path / "whole")
+    assert log_of(out)[-1]["step"] == step
+
+
+def test_two_processes_train_what_one_does(config: Config, shards: Path, tmp_path: Path) -> None:
+    """Processes share each batch: the loss of one process that takes twice as much."""
+    launch = ["torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29611", "-m"]
+    command = [sys.executable, "-m", *launch, "drhg"]
+    command += command_of(tmp_path, shards, tmp_path / "two", "--steps", "10")
+    one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run(command, check=True, capture_output=True, timeout=240, env=one_thread)
+    trainer = train(config, shards, tmp_path / "one", steps=10)
+    one, two = log_of(tmp_path / "one"), log_of(tmp_path / "two")
+    assert [entry["step"] for entry in two] == [5, 10]
+    for a, b in zip(one, two, strict=True):
+        assert a["loss"] == pytest.approx(b["loss"], abs=2e-5)
+    network = load_model(tmp_path / "two" / "weights.safetensors")
+    for name, tensor in trainer.average.state_dict().items():
+        torch.testing.assert_close(network.state_dict()[name], tensor, rtol=1e-3, atol=1e-4)
+    alone = dataclasses.replace(config, batch=16)  # half of every batch is another run
+    train(alone, shards, tmp_path / "half", steps=10)
+    assert log_of(tmp_path / "half")[-1]["loss"] != pytest.approx(two[-1]["loss"], abs=1e-3)
+
+
+def test_validation_solves_held_out_instances(config: Config, shards: Path, tmp_path: Path) -> None:
+    config = dataclasses.replace(config, solves=3, solve_iters=4, k=(5, 20))
+    heard: list[dict[str, float]] = []
+    trainer = train(config, shards, tmp_path / "a", steps=5, report=heard.append)
+    train(config, shards, tmp_path / "b", steps=5)
+    (a,), (b,) = log_of(tmp_path / "a"), log_of(tmp_path / "b")
+    assert a["gap_solve"] == b["gap_solve"] == heard[-1]["gap_solve"]
+    assert a["gap_solve"] < 0  # the labels of this test are random orders: anything is shorter
+    card = load(str(tmp_path / "a" / "weights.safetensors")).card
+    assert card["gaps"] == {"30": a["gap_30"], "solve": a["gap_solve"]}
+    assert (card["k"], card["n"], card["steps"]) == ([5, 20], 40, 5)
+    assert card["data"].startswith("32 labelled tours")
+    assert "1 x 1 threads" in card["hardware"]
+    assert trainer.gaps["gap_30"] == a["gap_30"]
+
+
+def test_tensorboard_is_written_or_named(
+    config: Config, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as missing:
+        missing.setitem(sys.modules, "torch.utils.tensorboard", None)
+        with pytest.raises(ModelError, match="tensorboard"):
+            train(config, shards, tmp_path / "a", steps=5, tensorboard=True)
+    pytest.importorskip("tensorboard")
+    train(config, shards, tmp_path / "b", steps=5, tensorboard=True)
+    (events,) = (tmp_path / "b").glob("events.out.tfevents.*")
+    data = events.read_bytes()
+    assert all(tag in data for tag in (b"loss", b"gap_30", b"per_second"))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("preset", ["economy", "paper"])
+def test_cuda_trains_like_the_cpu(preset: str) -> None:
+    config = Config(ModelConfig.of(preset, layers=2), Recipe(low=10), batch=64, chunk=32)
+    losses = []
+    for device in ("cpu", "cuda"):
+        trainer = Trainer(config, some_tours(), 1, device)
+        losses.append([trainer.train_step() for _ in range(5)])
+        trainer.pool.shutdown()
+    np.testing.assert_allclose(*losses, rtol=1e-2)
 
 
 def test_state_is_plain_arrays() -> None:
     state = State(
-        np.zeros((2, 3, 10), np.float32), np.zeros((2, 4), np.float32), np.ones(2, np.int32)
-    )
+        np.zeros((2, 3, 10), np.float32), np.zeros((2, 4), np.float32), np.ones(2, np.int32),
+        np.ones((2, 3), np.bool_),
+    )  # fmt: skip
     assert len(state) == 2

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from drhg.generate import clustered_tsp, uniform_cvrp, uniform_tsp, x_cvrp
     from drhg.io import read, read_solution, write_solution
     from drhg.problem import Instance, Metric, Solution, check, cost, cvrp, tsp
-    from drhg.solver import Result, solve
+    from drhg.solver import Result, solve, solve_many
 
 __version__ = "0.1.0"
 
@@ -39,6 +39,7 @@ _LAZY = {
     "x_cvrp": "generate",
     "Result": "solver",
     "solve": "solver",
+    "solve_many": "solver",
 }
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "read",
     "read_solution",
     "solve",
+    "solve_many",
     "tsp",
     "uniform_cvrp",
     "uniform_tsp",

@@ -13,7 +13,7 @@ Its cost change is known before the solution is touched.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -384,6 +384,11 @@ class Graphs:
         return len(self.size)
 
 
+def repeated(graphs: Graphs, times: int) -> Graphs:
+    """Every graph so many times in sequence."""
+    return Graphs(*(np.repeat(getattr(graphs, f.name), times, axis=0) for f in fields(graphs)))
+
+
 @kernel
 def _reduce_rows(
     space, order, route, first, last, load, length, depot, demand, service, cuts, n_cuts
@@ -573,17 +578,23 @@ def _judge_rows(space, depot, capacity, max_length, size, node, partner, load, l
     return verdict, total, routes
 
 
+def walk(rules: Rules, graphs: Graphs, repaired: Repaired) -> tuple[Index, Floats, Index]:
+    """(verdict, length of the free edges, routes) of each row; the fleet is not looked at."""
+    verdict, total, routes = _judge_rows(
+        rules.space, rules.depot, rules.capacity, rules.max_length * (1 + 1e-12),
+        graphs.size, graphs.node, graphs.partner, graphs.load, graphs.length,
+        repaired.order, repaired.via,
+    )  # fmt: skip
+    return verdict, total, routes
+
+
 def judge(rules: Rules, plan: Plan, graphs: Graphs, repaired: Repaired) -> tuple[Flags, Floats]:
     """Whether each row may be restored, and by how much the solution's cost would change.
 
     The change on the reduced graph equals the change of the full solution, so a repair is accepted
     or dropped before the solution is touched. A repair that breaks a limit is dropped whole.
     """
-    verdict, total, routes = _judge_rows(
-        rules.space, rules.depot, rules.capacity, rules.max_length * (1 + 1e-12),
-        graphs.size, graphs.node, graphs.partner, graphs.load, graphs.length,
-        repaired.order, repaired.via,
-    )  # fmt: skip
+    verdict, total, routes = walk(rules, graphs, repaired)
     fleet = plan.n_routes - graphs.n_routes + routes
     good = (verdict == OK) & ((fleet <= rules.vehicles) | (routes <= graphs.n_routes))
     return good, np.where(good, total - graphs.cut_cost, np.inf)
@@ -738,6 +749,16 @@ class Nearness:
         """All nodes that can be destroyed: the depot cannot."""
         return self._nodes
 
+    @property
+    def corner(self) -> Floats:
+        """Least x and y of all points of the plane."""
+        return np.asarray(self._points.min(axis=0))
+
+    @property
+    def extent(self) -> Floats:
+        """Width and height of the smallest rectangle around them."""
+        return np.asarray(np.ptp(self._points, axis=0))
+
     def around(self, centres: npt.ArrayLike, k: int) -> Index:
         """The k nodes nearest to each centre node, nearest first (B, k).
 
@@ -789,13 +810,14 @@ def features(rules: Rules, graphs: Graphs) -> npt.NDArray[np.float32]:
 
     Coordinates are shifted to zero, turned so that the long side is x, and scaled to [0, 1] by it
     (float64 throughout, cast at the end); where all points coincide they are not scaled. Of a stub
-    the partner is the depot, which may lie far outside. Rows beyond a size are zero. (B, M, 5 or 6)
+    the partner is the depot, which may lie far outside. Of routes the depot itself comes as one
+    more row, after the nodes. Rows beyond are zero. (B, M, 5) or (B, M + 1, 6)
     """
     inside = graphs.node >= 0
     here = rules.space.points[np.where(inside, graphs.node, 0)]  # (B, M, 2)
-    rows = np.arange(len(graphs))[:, None]
+    rows = np.arange(len(graphs))
     other = np.where(graphs.partner >= 0, graphs.partner, 0)
-    there = here[rows, other]
+    there = here[rows[:, None], other]
     if rules.depot >= 0:
         there = np.where((graphs.partner < 0)[..., None], rules.space.points[rules.depot], there)
     empty = np.reshape(graphs.size == 0, (-1, 1, 1))  # has no corners: leave its zeros alone
@@ -806,12 +828,20 @@ def features(rules: Rules, graphs: Graphs) -> npt.NDArray[np.float32]:
     swap = side[..., 1] > side[..., 0]
     scale = side.max(axis=-1, keepdims=True)
     scale = np.where(scale > 0, scale, 1.0)
-    here, there = (here - low) / scale, (there - low) / scale
-    here = np.where(swap[..., None], here[..., ::-1], here)
-    there = np.where(swap[..., None], there[..., ::-1], there)
+
+    def framed(points: Floats) -> Floats:
+        scaled = (points - low) / scale
+        return np.asarray(np.where(swap[..., None], scaled[..., ::-1], scaled))
+
     own = np.arange(graphs.node.shape[1], dtype=np.int32)
     end = np.where(graphs.partner == own, 0.0, 1.0)[..., None]
-    parts = [here, there, end]
+    parts = [framed(here), framed(there), end]
     if rules.depot >= 0:
         parts.append((graphs.load / rules.capacity)[..., None])
-    return (np.concatenate(parts, axis=-1) * inside[..., None]).astype(np.float32)
+    found = (np.concatenate(parts, axis=-1) * inside[..., None]).astype(np.float32)
+    if rules.depot < 0:
+        return found
+    found = np.concatenate([found, np.zeros_like(found[:, :1])], axis=1)
+    depot = framed(rules.space.points[rules.depot])[:, 0]  # (B, 2)
+    found[rows, graphs.size, :4] = np.tile(depot, 2)
+    return found

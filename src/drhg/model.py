@@ -32,8 +32,8 @@ class Network(nn.Module):
         super().__init__()
         self.config = config
 
-    def forward(self, nodes: Tensor, context: Tensor, count: Tensor) -> Tensor:
-        """Scores (B, W, outputs), minus infinity beyond each row's count."""
+    def forward(self, nodes: Tensor, context: Tensor, count: Tensor, direct: Tensor) -> Tensor:
+        """Scores (B, W, outputs), minus infinity where there is nothing to choose."""
         raise NotImplementedError
 
     def logits(self, state: State) -> Any:
@@ -43,11 +43,11 @@ class Network(nn.Module):
             return self(*(t.to(device) for t in tensors_of(state))).cpu().numpy()
 
 
-def tensors_of(state: State) -> tuple[Tensor, Tensor, Tensor]:
+def tensors_of(state: State) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The same memory as torch tensors, in the order `forward` takes them."""
-    arrays = state.nodes, state.context, state.count
-    a, b, c = (torch.from_numpy(np.ascontiguousarray(array)) for array in arrays)
-    return a, b, c
+    arrays = state.nodes, state.context, state.count, state.direct
+    a, b, c, d = (torch.from_numpy(np.ascontiguousarray(array)) for array in arrays)
+    return a, b, c, d
 
 
 def padding(count: Tensor, width: int) -> Tensor | None:
@@ -107,7 +107,7 @@ class Paper(Network):
         self.broadcast = nn.ModuleList(Attention(*layer) for _ in range(config.layers))
         self.score = nn.Linear(d, config.outputs)
 
-    def forward(self, nodes: Tensor, context: Tensor, count: Tensor) -> Tensor:
+    def forward(self, nodes: Tensor, context: Tensor, count: Tensor, direct: Tensor) -> Tensor:
         B, W, f = nodes.shape
         d = self.config.d
         ends = self.encoder(context[:, : 2 * f].view(B, 2, f))  # (B, 2, d)
@@ -125,11 +125,16 @@ class Paper(Network):
             if i + 1 == self.config.layers:
                 x = x[:, r:]  # only the remaining nodes are scored
             x = broadcast(x, gathered, None)
-        return mask(self.score(x), pad)  # (B, W, outputs)
+        return mask(self.score(x), pad, direct)  # (B, W, outputs)
 
 
-def mask(scores: Tensor, pad: Tensor | None) -> Tensor:
-    return scores if pad is None else scores.masked_fill(pad[..., None], -torch.inf)
+def mask(scores: Tensor, pad: Tensor | None, direct: Tensor) -> Tensor:
+    """No score beyond the count of a row, nor for going directly where one may not."""
+    closed = ~direct[..., None]
+    if scores.shape[-1] > 1:
+        via = torch.zeros_like(closed) if pad is None else pad[..., None]
+        closed = torch.cat([closed, via], -1)
+    return scores.masked_fill(closed, -torch.inf)
 
 
 # --- the economical network ----------------------------------------------------------------------
@@ -170,7 +175,7 @@ class Economy(Network):
         self.score = nn.Linear(d, config.outputs)
         self.nearness = nn.Parameter(torch.tensor(5.0))
 
-    def forward(self, nodes: Tensor, context: Tensor, count: Tensor) -> Tensor:
+    def forward(self, nodes: Tensor, context: Tensor, count: Tensor, direct: Tensor) -> Tensor:
         B, W, _ = nodes.shape
         here = self.current.expand(B, 1, -1)
         x = torch.cat([self.first(context)[:, None], here, self.node(nodes)], 1)  # (B, 2 + W, d)
@@ -178,10 +183,8 @@ class Economy(Network):
         gone = None if pad is None else F.pad(pad, (2, 0))
         for block in self.blocks:
             x = block(x, gone)
-        way = nodes[..., 6:7]  # directly; via the depot (the first node of a route): there and on
-        if self.config.routes:
-            way = torch.cat([way, context[:, 2, None, None] + nodes[..., 8:9]], -1)
-        return mask(self.score(self.norm(x[:, 2:])) - self.nearness * way, pad)
+        scores = self.score(self.norm(x[:, 2:])) - self.nearness * nodes[..., 6:7]
+        return mask(scores, pad, direct)
 
 
 # --- build, save, load ---------------------------------------------------------------------------
@@ -192,16 +195,22 @@ def build(config: ModelConfig) -> Network:
     return {"paper": Paper, "economy": Economy}[config.preset](config)
 
 
+def device_of(name: str) -> torch.device:
+    """`cpu`, `cuda` (under torchrun each process its own), or `auto`: CUDA if there is any."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise ModelError(f"unknown device {name!r}; known: auto, cpu, cuda")
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise ModelError("there is no CUDA device here; use --device cpu")
+    if name == "cpu" or not available:
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+
+
 def fill(network: Network, tensors: Mapping[str, Any], file: str | None = None) -> None:
     """Put tensors into a network; names and shapes must agree exactly."""
-    own = network.state_dict()
-    if set(own) != set(tensors):
-        odd = sorted(set(own) ^ set(tensors))[:3]
-        raise ModelError(f"the weights do not belong to this network: {', '.join(odd)}", file=file)
-    for name, tensor in own.items():
-        if tuple(tensor.shape) != tuple(tensors[name].shape):
-            found, expected = tuple(tensors[name].shape), tuple(tensor.shape)
-            raise ModelError(f"{name} has the shape {found}, not {expected}", file=file)
+    weights.check_shapes(network.config, tensors, file)
+    for name, tensor in network.state_dict().items():
         tensor.copy_(torch.as_tensor(tensors[name]))
 
 
@@ -216,6 +225,15 @@ def save_model(
 def load_model(path: str | os.PathLike[str], *, sha256: str | None = None) -> Network:
     """A network from a file; `ModelError` if it is damaged, a pickle, or of another shape."""
     config, tensors, _ = weights.read_weights(path, sha256=sha256)
+    return filled(config, tensors)
+
+
+def filled(
+    config: ModelConfig, tensors: Mapping[str, Any], device: str = "cpu", threads: int | None = None
+) -> Network:
+    """A network with these tensors, ready to score; `threads` is for all of torch."""
     network = build(config)
-    fill(network, tensors, os.fspath(path))
-    return network.eval()
+    fill(network, tensors)
+    if threads is not None:
+        torch.set_num_threads(threads)
+    return network.to(device_of(device)).eval()

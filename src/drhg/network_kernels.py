@@ -23,6 +23,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from drhg.compiled import CACHE_FOLDER
+from drhg.weights import ModelConfig, shapes
 
 LANES = 16  # floats in a vector; narrower machines split it
 LEAD = 2  # tokens of context before the nodes of a decision
@@ -483,32 +484,9 @@ def _attend_back(qkv, begin, G, heads, share, grad, back, turned, change):
 # down.weight, down.bias.
 
 
-def layout(config: Any) -> list[tuple[str, tuple[int, ...]]]:
+def layout(config: ModelConfig) -> list[tuple[str, tuple[int, ...]]]:
     """Names and shapes of the parameters, in the order of the vector."""
-    d, hidden = config.d, config.hidden
-    names: list[tuple[str, tuple[int, ...]]] = [
-        ("node.weight", (d, config.node_inputs)),
-        ("node.bias", (d,)),
-        ("first.weight", (d, config.context_inputs)),
-        ("first.bias", (d,)),
-        ("current", (d,)),
-        ("norm.weight", (d,)),
-        ("score.weight", (config.outputs, d)),
-        ("score.bias", (config.outputs,)),
-        ("nearness", ()),
-    ]
-    for i in range(config.layers):
-        names += [
-            (f"blocks.{i}.n1.weight", (d,)),
-            (f"blocks.{i}.qkv.weight", (3 * d, d)),
-            (f"blocks.{i}.o.weight", (d, d)),
-            (f"blocks.{i}.n2.weight", (d,)),
-            (f"blocks.{i}.up.weight", (hidden, d)),
-            (f"blocks.{i}.up.bias", (hidden,)),
-            (f"blocks.{i}.down.weight", (d, hidden)),
-            (f"blocks.{i}.down.bias", (d,)),
-        ]
-    return names
+    return list(shapes(config).items())
 
 
 @fast_kernel
@@ -620,8 +598,7 @@ def forward(
                 total = w[score + outputs * d + o]
                 for c in range(d):
                     total += last[i, c] * w[score + o * d + c]
-                way = nodes[i, 6] if o == 0 else context[g, 2] + nodes[i, 8]
-                scores[i, o] = total - nearness * way
+                scores[i, o] = total - nearness * nodes[i, 6]
 
 
 @fast_kernel
@@ -652,8 +629,7 @@ def _backward(
             for o in range(outputs):
                 s = slope[i, o]
                 dw[score + outputs * d + o] += s
-                way = nodes[i, 6] if o == 0 else context[g, 2] + nodes[i, 8]
-                dw[score + outputs * d + outputs] -= s * way
+                dw[score + outputs * d + outputs] -= s * nodes[i, 6]
                 for c in range(d):
                     dw[score + o * d + c] += s * last[i, c]
                     dn[i, c] += s * w[score + o * d + c]
@@ -721,8 +697,10 @@ def _pack(nodes, context, count, row, G, begin, packed, ahead):
 
 
 @fast_kernel
-def score_rows(w, turned, d, hidden, layers, heads, outputs, group, nodes, context, count, scores):
-    """Scores (B, W, outputs) of a batch, minus infinity beyond each row's count."""
+def score_rows(
+    w, turned, d, hidden, layers, heads, outputs, group, nodes, context, count, direct, scores
+):
+    """Scores (B, W, outputs) of a batch, minus infinity where there is nothing to choose."""
     rows, width, inputs = nodes.shape
     T, S = group * (LEAD + width), up(LEAD + width)
     x, mid, n1, n2, mixed = (
@@ -751,17 +729,17 @@ def score_rows(w, turned, d, hidden, layers, heads, outputs, group, nodes, conte
         for g in range(G):
             for i in range(width):
                 for o in range(outputs):
-                    inside = i < count[row + g]
-                    scores[row + g, i, o] = out[begin[g] + LEAD + i, o] if inside else -np.inf
+                    may = i < count[row + g] and (o > 0 or direct[row + g, i])
+                    scores[row + g, i, o] = out[begin[g] + LEAD + i, o] if may else -np.inf
 
 
 @fast_kernel
 def learn_rows(
-    w, d, hidden, layers, heads, outputs, group, nodes, context, count, target, weight, dw
+    w, d, hidden, layers, heads, outputs, group, nodes, context, count, direct, right, weight, dw
 ):
     """Cross-entropy of a batch times `weight`, and its gradient in `dw`.
 
-    `target` counts through (W, outputs).
+    All of `right` (B, W, outputs) count alike: the loss is minus the log of their joint share.
     """
     rows, width, inputs = nodes.shape
     known = context.shape[1]
@@ -796,20 +774,27 @@ def learn_rows(
         )  # fmt: skip
         for g in range(G):
             a, z = begin[g] + LEAD, begin[g + 1]
-            top = -np.inf
+            top = top_right = -np.inf
             for i in range(a, z):
                 for o in range(outputs):
+                    if o == 0 and not direct[row + g, i - a]:
+                        out[i, o] = -np.inf
                     top = max(top, np.float64(out[i, o]))
-            total = 0.0
+                    if right[row + g, i - a, o]:
+                        top_right = max(top_right, np.float64(out[i, o]))
+            total = total_right = 0.0
             for i in range(a, z):
                 for o in range(outputs):
                     total += np.exp(out[i, o] - top)
-            hit = target[row + g]
-            loss += weight * (np.log(total) + top - out[a + hit // outputs, hit % outputs])
+                    if right[row + g, i - a, o]:
+                        total_right += np.exp(out[i, o] - top_right)
+            loss += weight * (np.log(total) + top - np.log(total_right) - top_right)
             for i in range(a, z):
                 for o in range(outputs):
-                    out[i, o] = weight * np.exp(out[i, o] - top) / total
-            out[a + hit // outputs, hit % outputs] -= weight
+                    slope = np.exp(out[i, o] - top) / total
+                    if right[row + g, i - a, o]:
+                        slope -= np.exp(out[i, o] - top_right) / total_right
+                    out[i, o] = weight * slope
         _backward(
             w, d, hidden, layers, heads, outputs, packed, ahead, begin, G,
             x, y, mid, n1, r1, qkv, share, mixed, n2, r2, act, last, r_last, out, kt, change,

@@ -9,7 +9,7 @@ function that writes down what is seen, `see`, serves training and inference ali
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,9 +17,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from drhg.compiled import distance, kernel, random_float, random_state
+from drhg.compiled import kernel, random_float, random_state
 from drhg.errors import ModelError
-from drhg.hypergraph import Graphs, Repaired, Rules, features
+from drhg.hypergraph import OK, Graphs, Repaired, Rules, features, repeated, walk
 from drhg.network_kernels import (
     LANES,
     LEAD,
@@ -30,6 +30,7 @@ from drhg.network_kernels import (
     turned_weights,
     up,
 )
+from drhg.paper_kernels import CompiledPaper, compiles
 from drhg.problem import Metric
 from drhg.weights import ModelConfig, read_weights
 
@@ -45,9 +46,40 @@ class State:
     nodes: Reals  # (B, W, node_inputs)
     context: Reals  # (B, context_inputs)
     count: npt.NDArray[np.int32]  # (B,)
+    direct: npt.NDArray[np.bool_]  # (B, W): may be reached directly; through the depot all may
 
     def __len__(self) -> int:
         return len(self.count)
+
+
+@dataclass(frozen=True)
+class Views:
+    """Reduced graphs, of whatever instances, in the form in which they are decoded."""
+
+    feat: Reals  # (B, M, 5), or (B, M + 1, 6) with the depot after the nodes of each row
+    partner: npt.NDArray[np.int32]  # (B, M)
+    load: npt.NDArray[np.int64]  # (B, M)
+    capacity: npt.NDArray[np.int64]  # (B,)
+    fleet: npt.NDArray[np.int32]  # (B,): routes that the solution has there, 0 for a tour
+    size: npt.NDArray[np.int32]  # (B,)
+
+    def __len__(self) -> int:
+        return len(self.size)
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        return self.feat, self.partner, self.load, self.capacity, self.fleet, self.size
+
+    def __getitem__(self, rows: slice) -> Views:
+        return Views(*(array[rows] for array in self.arrays))
+
+
+def views_of(rules: Rules, graphs: Graphs) -> Views:
+    """Reduced graphs of one instance as the network meets them."""
+    capacity = np.full(len(graphs), rules.capacity, np.int64)
+    return Views(
+        features(rules, graphs), graphs.partner, graphs.load, capacity, graphs.n_routes, graphs.size
+    )
 
 
 class Scorer(Protocol):
@@ -57,6 +89,27 @@ class Scorer(Protocol):
     def config(self) -> ModelConfig: ...
 
     def logits(self, state: State) -> Any: ...
+
+
+def joined(views: Sequence[Views]) -> Views:
+    """Rows of several instances as one batch."""
+    if len(views) == 1:
+        return views[0]
+    columns = zip(*(one.arrays for one in views), strict=True)
+    return Views(*(_stacked(arrays) for arrays in columns))
+
+
+def _stacked(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Arrays (B, M, ...) one below the other, filled up with zeros to the widest."""
+    if arrays[0].ndim == 1:
+        return np.concatenate(arrays)
+    width = max(array.shape[1] for array in arrays)
+    out = np.zeros((sum(map(len, arrays)), width, *arrays[0].shape[2:]), arrays[0].dtype)
+    at = 0
+    for array in arrays:
+        out[at : at + len(array), : array.shape[1]] = array
+        at += len(array)
+    return out
 
 
 @kernel
@@ -92,15 +145,33 @@ def remaining_nearest(feat, free, m, here, width, chosen, far):
 
 
 @kernel
-def see(feat, free, m, first, here, room, relative, width, nodes, context, chosen, far):
+def _shrunk(x, y):
+    """An offset of length r as one of length log(1 + r): the depot may be any distance away."""
+    r = math.sqrt(x * x + y * y)
+    factor = math.log1p(r) / r if r > 1e-6 else 1.0
+    return x * factor, y * factor, r * factor
+
+
+@kernel
+def see(
+    feat, partner, load, capacity, fleet, m, free, first, here, room,
+    relative, width, nodes, context, direct, chosen, far,
+):  # fmt: skip
     """Write what the network sees of one decision into `nodes` and `context`; how many nodes.
 
     `feat` (m, 5 or 6) are the features of equations 1-5, `first` and `here` those of the first
-    and the current node. Seen relatively, a node is its offset from the current node, its
-    partner's, its offset from the first node, the three lengths, the flag (and the load).
+    node (for routes: the depot) and the current one. `room` is what the open route may still load,
+    -1 at the depot; `direct` says which nodes fit into it. `fleet` is how many more routes the
+    present solution would open: it tells how much room may be wasted. Seen relatively, a node is
+    its offset from the current node, its partner's, its offset from the first node, the three
+    lengths, the flag; for routes the load, the room after it, whether it is a stub, and how much
+    farther from the depot it is than the current node.
     """
     count = remaining_nearest(feat, free, m, here, width, chosen, far)
     inputs = feat.shape[1]
+    routed = inputs > LOAD
+    for j in range(count):
+        direct[j] = load[chosen[j]] <= room
     if not relative:
         for j in range(count):
             for c in range(inputs):
@@ -109,6 +180,8 @@ def see(feat, free, m, first, here, room, relative, width, nodes, context, chose
             context[c] = first[c]
             context[inputs + c] = here[c]
     else:
+        vx, vy = first[0] - here[0], first[1] - here[1]
+        away = math.sqrt(vx * vx + vy * vy)
         for j in range(count):
             i = chosen[j]
             ax, ay = feat[i, 0] - here[0], feat[i, 1] - here[1]
@@ -120,28 +193,48 @@ def see(feat, free, m, first, here, room, relative, width, nodes, context, chose
             nodes[j, 6] = math.sqrt(ax * ax + ay * ay)
             nodes[j, 7] = math.sqrt(bx * bx + by * by)
             nodes[j, 8] = math.sqrt(cx * cx + cy * cy)
-            for c in range(FLAG, inputs):
-                nodes[j, 5 + c] = feat[i, c]
-        vx, vy = first[0] - here[0], first[1] - here[1]
-        context[0], context[1] = vx, vy
-        context[2] = math.sqrt(vx * vx + vy * vy)
+            nodes[j, 9] = feat[i, FLAG]
+            if routed:
+                nodes[j, 10] = feat[i, LOAD]
+                nodes[j, 11] = (room - load[i]) / capacity
+                nodes[j, 12] = 1.0 if partner[i] < 0 else 0.0
+                nodes[j, 13] = nodes[j, 8] - away
+                nodes[j, 4], nodes[j, 5], nodes[j, 8] = _shrunk(cx, cy)
+                if partner[i] < 0:
+                    nodes[j, 2], nodes[j, 3], nodes[j, 7] = _shrunk(bx, by)
+        context[0], context[1], context[2] = vx, vy, away
         context[3] = count / 50.0
-    if inputs > LOAD:
-        context[len(context) - 1] = room
+        if routed:
+            context[0], context[1], context[2] = _shrunk(vx, vy)
+            left, stubs = 0, 0
+            for i in range(m):
+                if free[i] and partner[i] <= i:  # every item once
+                    left += load[i]
+                    stubs += 1 if partner[i] < 0 else 0
+            context[4] = math.log1p(left / capacity)
+            context[5] = math.log1p(np.float64(stubs))
+            context[6] = 1.0 if room >= 0 else 0.0
+            spare = fleet - left / capacity  # what the routes to come could load besides
+            context[7] = math.log1p(max(0.0, fleet))
+            context[8] = min(1.0, max(-1.0, spare))
+            context[9] = min(1.0, max(-1.0, 10.0 * spare))
+    if routed:
+        context[len(context) - 1] = room / capacity if room >= 0 else 1.0
     return count
 
 
 @kernel
 def orient(feat, m, relative, angle, mirror):
-    """Turn the features of one graph by a symmetry, in place.
+    """Turn the features of one graph by a symmetry, in place; of routes the depot's too.
 
     What is seen relatively may be turned by any angle and mirrored. The paper's features keep x as
     the long side, so they are mirrored along either axis: by `mirror`, and by the sign of `angle`.
     """
+    rows = m + 1 if feat.shape[1] > LOAD else m
     if relative:
         c, s = math.cos(angle), math.sin(angle)
         flip = -1.0 if mirror else 1.0
-        for i in range(m):
+        for i in range(rows):
             for k in (0, 2):
                 x, y = np.float64(feat[i, k]), np.float64(feat[i, k + 1])
                 feat[i, k] = c * x - s * y
@@ -150,7 +243,7 @@ def orient(feat, m, relative, angle, mirror):
     high_x, high_y = feat[0, 0], feat[0, 1]
     for i in range(m):
         high_x, high_y = max(high_x, feat[i, 0]), max(high_y, feat[i, 1])
-    for i in range(m):
+    for i in range(rows):
         for k in (0, 2):
             if mirror:
                 feat[i, k] = high_x - feat[i, k]
@@ -159,39 +252,27 @@ def orient(feat, m, relative, angle, mirror):
 
 
 # --- decoding ------------------------------------------------------------------------------------
+# A tour is entered at its start. Routes begin at the depot, and `start` is only where one looks
+# around from first: the network chooses where each route begins.
 
 
 @kernel
-def _enter(partner, free, order, place, node):
-    """Append the item entered at `node`; returns the place after it."""
-    order[place] = node
+def _enter(partner, load, capacity, free, order, via, place, room, node, through):
+    """Append the item entered at `node`; returns the place after it and the room left (see `see`).
+
+    Through the depot a new route begins; along a stub taken directly the open one ends.
+    """
+    order[place], via[place] = node, through
     free[node] = False
-    if partner[node] == node:
-        return place + 1
+    if through:
+        room = capacity - load[node]
+    else:
+        room = -1 if partner[node] < 0 else room - load[node]
+    if partner[node] < 0 or partner[node] == node:
+        return place + 1, room
     order[place + 1] = partner[node]
     free[partner[node]] = False
-    return place + 2
-
-
-@kernel
-def _finish(feat, partner, free, m, order, place):
-    """Append the last item if only one is left: its direction needs no network. The next place."""
-    last = -1
-    for i in range(m):
-        if free[i]:
-            if last >= 0 and partner[i] != last:
-                return place
-            if last < 0:
-                last = i
-    if last < 0:
-        return place
-    other = partner[last]
-    if other != last:
-        a, z = order[place - 1], order[0]
-        straight = _apart(feat, a, last) + _apart(feat, other, z)
-        if _apart(feat, a, other) + _apart(feat, last, z) < straight:
-            last = other
-    return _enter(partner, free, order, place, last)
+    return place + 2, room
 
 
 @kernel
@@ -201,18 +282,104 @@ def _apart(feat, a, b):
 
 
 @kernel
-def _begin_rows(feat, partner, size, start, free, order, place):
-    for b in range(len(size)):
-        m = size[b]
-        free[b, :m] = True
-        place[b] = 0
-        if m > 0:
-            place[b] = _enter(partner[b], free[b], order[b], 0, start[b])
-            place[b] = _finish(feat[b], partner[b], free[b], m, order[b], place[b])
+def _finish(feat, partner, load, capacity, m, free, order, via, place, here, room):
+    """Append the last item if only one is left, the shortest way: that needs no network.
+
+    Returns the next place and the room left.
+    """
+    last = -1
+    for i in range(m):
+        if free[i]:
+            if last >= 0 and partner[i] != last:
+                return place, room
+            if last < 0:
+                last = i
+    if last < 0:
+        return place, room
+    routed = feat.shape[1] > LOAD
+    end = m if routed else order[0]  # where it all ends: the depot, or the first node
+    other = np.int64(partner[last] if partner[last] >= 0 else last)
+    best, entry, through = np.inf, np.int64(last), routed
+    for u, z in ((entry, other), (other, entry)):
+        onward = 0.0 if partner[u] < 0 else _apart(feat, z, end)
+        if load[last] <= room:
+            total = _apart(feat, here, u) + onward
+            if total < best:
+                best, entry, through = total, u, False
+        if routed:
+            total = _apart(feat, u, end) + (onward if partner[u] >= 0 else 0.0)
+            total += _apart(feat, here, end) if room >= 0 else 0.0
+            if total < best:
+                best, entry, through = total, u, True
+    return _enter(partner, load, capacity, free, order, via, place, room, entry, through)
 
 
 @kernel
-def _see_rows(feat, size, free, order, place, relative, width, rows, nodes, context, count, chosen):
+def _begin(feat, partner, load, capacity, m, free, order, via, start):
+    """The place and the room before the first decision."""
+    if m == 0:
+        return 0, -1
+    if feat.shape[1] > LOAD:
+        place, room = 0, -1
+    else:
+        place, room = _enter(partner, load, capacity, free, order, via, 0, capacity, start, False)
+    here = order[place - 1] if place > 0 else start
+    return _finish(feat, partner, load, capacity, m, free, order, via, place, here, room)
+
+
+@kernel
+def pick(scores, direct, draw, state):
+    """(node, through the depot) to choose, given scores (count, outputs) of one decision.
+
+    Greedily the likelier of "close the route" and the best node to go on to; where the next route
+    starts is another question, so all starts count together against going on. Or drawn.
+    """
+    count, outputs = scores.shape
+    if draw:
+        best, best_score, through = -1, -np.inf, False
+        for i in range(count):
+            for o in range(outputs):
+                if o == 0 and not direct[i]:
+                    continue
+                # the largest of scores with Gumbel noise is a draw from the softmax
+                score = scores[i, o] - math.log(-math.log(max(random_float(state), 1e-300)))
+                if best < 0 or score > best_score:
+                    best, best_score, through = i, score, o > 0
+        return best, through
+    best, best_score = -1, np.float64(-np.inf)
+    for i in range(count):
+        if direct[i] and (best < 0 or scores[i, 0] > best_score):
+            best, best_score = i, np.float64(scores[i, 0])
+    if outputs == 1:
+        return best, False
+    top = 0
+    for i in range(count):
+        if scores[i, 1] > scores[top, 1]:
+            top = i
+    if best >= 0:
+        total = 0.0
+        for i in range(count):
+            total += math.exp(scores[i, 1] - scores[top, 1])
+        if best_score >= scores[top, 1] + math.log(total):
+            return best, False
+    return top, True
+
+
+@kernel
+def _begin_rows(feat, partner, load, capacity, fleet, size, start, free, order, via, place, room):
+    for b in range(len(size)):
+        m = size[b]
+        free[b, :m] = True
+        place[b], room[b] = _begin(
+            feat[b], partner[b], load[b], capacity[b], m, free[b], order[b], via[b], start[b]
+        )
+
+
+@kernel
+def _see_rows(
+    feat, partner, load, capacity, fleet, size, start, free, order, via, place, room,
+    relative, width, rows, nodes, context, count, direct, chosen,
+):  # fmt: skip
     """What every unfinished row sees; returns how many there are, listed in `rows`."""
     far = np.empty(max(1, width), np.float32)
     active = 0
@@ -223,77 +390,115 @@ def _see_rows(feat, size, free, order, place, relative, width, rows, nodes, cont
         a = active
         active += 1
         rows[a] = b
+        here = order[b, place[b] - 1] if place[b] > 0 else start[b]
+        first = m if feat.shape[2] > LOAD else order[b, 0]
+        more = fleet[b] - via[b, : place[b]].sum()
         count[a] = see(
-            feat[b], free[b], m, feat[b, order[b, 0]], feat[b, order[b, place[b] - 1]], 0.0,
-            relative, width, nodes[a], context[a], chosen[a], far,
+            feat[b], partner[b], load[b], capacity[b], more, m, free[b], feat[b, first],
+            feat[b, here], room[b], relative, width,
+            nodes[a], context[a], direct[a], chosen[a], far,
         )  # fmt: skip
         nodes[a, count[a] :] = 0.0
+        direct[a, count[a] :] = False
     return active
 
 
 @kernel
-def _advance_rows(feat, partner, size, free, order, place, rows, chosen, choice):
-    for a in range(len(choice)):
+def _advance_rows(
+    feat, partner, load, capacity, fleet, size, free, order, via, place, room,
+    rows, active, scores, count, direct, chosen, draw, state,
+):  # fmt: skip
+    for a in range(active):
         b = rows[a]
-        node = chosen[a, choice[a]]
-        place[b] = _enter(partner[b], free[b], order[b], place[b], node)
-        place[b] = _finish(feat[b], partner[b], free[b], size[b], order[b], place[b])
+        i, through = pick(scores[a, : count[a]], direct[a], draw, state)
+        place[b], room[b] = _enter(
+            partner[b], load[b], capacity[b], free[b], order[b], via[b], place[b], room[b],
+            chosen[a, i], through,
+        )  # fmt: skip
+        place[b], room[b] = _finish(
+            feat[b], partner[b], load[b], capacity[b], size[b], free[b], order[b], via[b],
+            place[b], order[b, place[b] - 1], room[b],
+        )  # fmt: skip
 
 
 def decode(
     model: Scorer,
-    feat: Reals,
-    partner: npt.NDArray[np.int32],
-    size: npt.NDArray[np.int32],
+    views: Views,
     start: npt.NDArray[np.int32],
     rng: np.random.Generator | None = None,
-) -> npt.NDArray[np.int32]:
-    """Orders (B, M) of tours through the items of each row, from the items entered at `start`.
+) -> Repaired:
+    """Reconnect the items of each row: a tour entered at `start`, or routes, seen from there first.
 
     Greedy, or with a generator drawn from the network's distribution. All rows take their
     decisions together; a row with one item left is finished without the network.
     """
     if isinstance(model, Compiled):
-        return model.decode(feat, partner, size, start, rng)
-    B, M, _ = feat.shape
+        return model.decode(views, start, rng)
+    B, M = views.partner.shape
     config = model.config
     width = config.window or M
     free = np.zeros((B, M), np.bool_)
     order = np.full((B, M), -1, np.int32)
-    place = np.zeros(B, np.int32)
-    rows = np.empty(B, np.int32)
+    via = np.zeros((B, M), np.bool_)
+    place, rows, count = np.zeros(B, np.int32), np.empty(B, np.int32), np.zeros(B, np.int32)
+    room = np.zeros(B, np.int64)
     nodes = np.zeros((B, width, config.node_inputs), np.float32)
     context = np.zeros((B, config.context_inputs), np.float32)
-    count = np.zeros(B, np.int32)
+    direct = np.zeros((B, width), np.bool_)
     chosen = np.zeros((B, width), np.int32)
-    _begin_rows(feat, partner, size, start, free, order, place)
+    state = random_state(0 if rng is None else int(rng.integers(2**63)))
+    _begin_rows(*views.arrays, start, free, order, via, place, room)
     while True:
         active = _see_rows(
-            feat, size, free, order, place, config.relative, config.window,
-            rows, nodes, context, count, chosen,
+            *views.arrays, start, free, order, via, place, room, config.relative, config.window,
+            rows, nodes, context, count, direct, chosen,
         )  # fmt: skip
         if active == 0:
-            return order
+            return Repaired(order, via)
         widest = int(count[:active].max())
-        state = State(nodes[:active, :widest], context[:active], count[:active])
-        scores = model.logits(state)[..., 0]  # (active, widest)
-        if rng is not None:
-            scores = scores + rng.gumbel(size=scores.shape)
-        choice = scores.argmax(axis=1)
-        _advance_rows(feat, partner, size, free, order, place, rows, chosen, choice)
+        offered = State(
+            nodes[:active, :widest], context[:active], count[:active], direct[:active, :widest]
+        )
+        scores = np.asarray(model.logits(offered), np.float32)  # (active, widest, outputs)
+        _advance_rows(
+            *views.arrays, free, order, via, place, room,
+            rows, active, scores, count, direct, chosen, rng is not None, state,
+        )  # fmt: skip
 
 
 @kernel
-def free_lengths(feat, partner, size, order):
-    """Length of the free edges of each row's tour, in the scale of the features."""
+def _free_lengths(feat, partner, load, capacity, fleet, size, order, via):
     out = np.zeros(len(size), np.float64)
+    routed = feat.shape[2] > LOAD
     for b in range(len(size)):
         m = size[b]
-        for i in range(m):
-            a, z = order[b, i], order[b, i + 1 if i + 1 < m else 0]
-            if partner[b, a] != z or m <= 2:
-                out[b] += _apart(feat[b], a, z)
+        end = m if routed else order[b, 0]
+        here = -1  # the loose end; -1 at the depot
+        i = 0
+        while i < m:
+            u = order[b, i]
+            if via[b, i] and here >= 0:
+                out[b] += _apart(feat[b], here, end)
+            if not via[b, i] and here >= 0:
+                out[b] += _apart(feat[b], here, u)
+            elif via[b, i] and partner[b, u] >= 0:
+                out[b] += _apart(feat[b], end, u)
+            i += 1
+            here = u
+            if partner[b, u] < 0:
+                here = u if via[b, i - 1] else -1
+            elif partner[b, u] != u:
+                here = partner[b, u]
+                i += 1
+        if here >= 0 and m > 0:
+            out[b] += _apart(feat[b], here, end)
     return out
+
+
+def free_lengths(views: Views, repaired: Repaired) -> npt.NDArray[np.float64]:
+    """Length of the free edges of each repaired row, in the scale of the features."""
+    found: npt.NDArray[np.float64] = _free_lengths(*views.arrays, repaired.order, repaired.via)
+    return found
 
 
 # --- the economical network without torch --------------------------------------------------------
@@ -301,10 +506,14 @@ def free_lengths(feat, partner, size, order):
 
 @fast_kernel
 def _decode_rows(
-    w, turned, d, hidden, layers, heads, window, group, feat, partner, size, start,
-    draw, state, order, free,
+    w, turned, d, hidden, layers, heads, outputs, window, group,
+    feat, partner, load, capacity, fleet, size, start, draw, state,
+    order, via, free, nodes, context,
 ):  # fmt: skip
-    """The tours of all rows, `group` of them side by side; `draw` instead of always the best."""
+    """Repairs of all rows, `group` of them side by side; `draw` instead of always the best.
+
+    `nodes` (group * (LEAD + window), inputs) and `context` (group, inputs) are memory to work in.
+    """
     rows = len(feat)
     T, S = group * (LEAD + window), up(LEAD + window)
     x, mid = np.empty((1, T, d), np.float32), np.empty((1, T, d), np.float32)
@@ -315,16 +524,17 @@ def _decode_rows(
     act = np.empty((1, T, hidden), np.float32)
     last, r_last = np.empty((T, d), np.float32), np.empty(T, np.float32)
     y = np.empty((group, d), np.float32)
-    scores = np.empty((T, 1), np.float32)
+    scores = np.empty((T, outputs), np.float32)
     kt = np.zeros((d // heads, S), np.float32)
     begin = np.zeros(group + 1, np.int64)
-    nodes, context = np.zeros((T, 10), np.float32), np.empty((group, 4), np.float32)
+    direct = np.empty((group, window), np.bool_)
     chosen, far = np.empty((group, window), np.int32), np.empty(window, np.float32)
-    place, row_of = np.zeros(rows, np.int32), np.empty(group, np.int64)
+    place, room = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    row_of = np.empty(group, np.int64)
     for b in range(rows):
-        if size[b] > 0:
-            place[b] = _enter(partner[b], free[b], order[b], 0, start[b])
-            place[b] = _finish(feat[b], partner[b], free[b], size[b], order[b], place[b])
+        place[b], room[b] = _begin(
+            feat[b], partner[b], load[b], capacity[b], size[b], free[b], order[b], via[b], start[b]
+        )
     ahead = 0  # the first row that may be unfinished
     while ahead < rows:
         G = 0
@@ -334,10 +544,13 @@ def _decode_rows(
                 row_of[G] = b
                 at = begin[G]
                 nodes[at : at + LEAD] = 0.0
+                here = order[b, place[b] - 1] if place[b] > 0 else start[b]
+                first = size[b] if outputs > 1 else order[b, 0]
+                more = fleet[b] - via[b, : place[b]].sum()
                 count = see(
-                    feat[b], free[b], size[b], feat[b, order[b, 0]],
-                    feat[b, order[b, place[b] - 1]], 0.0, True, window,
-                    nodes[at + LEAD :], context[G], chosen[G], far,
+                    feat[b], partner[b], load[b], capacity[b], more, size[b], free[b],
+                    feat[b, first], feat[b, here], room[b], True, window,
+                    nodes[at + LEAD :], context[G], direct[G], chosen[G], far,
                 )  # fmt: skip
                 G += 1
                 begin[G] = at + LEAD + count
@@ -347,20 +560,20 @@ def _decode_rows(
         if G == 0:
             break
         forward(
-            w, turned, d, hidden, layers, heads, 1, nodes, context, begin, G, 0,
+            w, turned, d, hidden, layers, heads, outputs, nodes, context, begin, G, 0,
             x, y, mid, n1, r1, qkv, share, mixed, n2, r2, act, last, r_last, scores, kt,
         )  # fmt: skip
         for g in range(G):
             b = row_of[g]
-            best, best_score = 0, -np.inf
-            for i in range(begin[g] + LEAD, begin[g + 1]):
-                score = np.float64(scores[i, 0])
-                if draw:  # the largest of scores with Gumbel noise is a draw from the softmax
-                    score -= math.log(-math.log(max(random_float(state), 1e-300)))
-                if score > best_score:
-                    best, best_score = i - begin[g] - LEAD, score
-            place[b] = _enter(partner[b], free[b], order[b], place[b], chosen[g, best])
-            place[b] = _finish(feat[b], partner[b], free[b], size[b], order[b], place[b])
+            i, through = pick(scores[begin[g] + LEAD : begin[g + 1]], direct[g], draw, state)
+            place[b], room[b] = _enter(
+                partner[b], load[b], capacity[b], free[b], order[b], via[b], place[b], room[b],
+                chosen[g, i], through,
+            )  # fmt: skip
+            place[b], room[b] = _finish(
+                feat[b], partner[b], load[b], capacity[b], size[b], free[b], order[b], via[b],
+                place[b], order[b, place[b] - 1], room[b],
+            )  # fmt: skip
 
 
 class Compiled:
@@ -393,67 +606,49 @@ class Compiled:
     @property
     def _network(self) -> tuple[Any, ...]:
         c = self.config
-        return self.flat, self.turned, c.d, c.hidden, c.layers, c.heads
+        return self.flat, self.turned, c.d, c.hidden, c.layers, c.heads, c.outputs
 
     def logits(self, state: State) -> Reals:
-        """Scores (B, W, outputs), minus infinity beyond each row's count."""
-        nodes, context = (np.ascontiguousarray(array) for array in (state.nodes, state.context))
-        outputs = self.config.outputs
-        scores = np.empty((*nodes.shape[:2], outputs), np.float32)
-        score_rows(*self._network, outputs, self.group, nodes, context, state.count, scores)
+        """Scores (B, W, outputs), minus infinity where there is nothing to choose."""
+        arrays = state.nodes, state.context, state.count, state.direct
+        nodes, context, count, direct = (np.ascontiguousarray(array) for array in arrays)
+        scores = np.empty((*nodes.shape[:2], self.config.outputs), np.float32)
+        score_rows(*self._network, self.group, nodes, context, count, direct, scores)
         return scores
 
     def decode(
         self,
-        feat: Reals,
-        partner: npt.NDArray[np.int32],
-        size: npt.NDArray[np.int32],
+        views: Views,
         start: npt.NDArray[np.int32],
         rng: np.random.Generator | None = None,
-    ) -> npt.NDArray[np.int32]:
+    ) -> Repaired:
         """As the function `decode`, every thread with its share of the rows."""
-        if self.config.routes:
-            raise ModelError("routes are not decoded by compiled code")
-        B, M, _ = feat.shape
+        B, M = views.partner.shape
+        c, group = self.config, self.group
         order = np.full((B, M), -1, np.int32)
-        free = np.arange(M)[None, :] < size[:, None]
+        via = np.zeros((B, M), np.bool_)
+        free = np.arange(M)[None, :] < views.size[:, None]
         shares = min(self.threads, max(1, B))
         seeds = np.zeros(shares, np.int64) if rng is None else rng.integers(2**63, size=shares)
 
         def run(i: int) -> None:
             rows = slice(B * i // shares, B * (i + 1) // shares)
+            nodes = np.zeros((group * (LEAD + c.window), c.node_inputs), np.float32)
+            context = np.zeros((group, c.context_inputs), np.float32)
             _decode_rows(
-                *self._network, self.config.window, self.group,
-                feat[rows], partner[rows], size[rows], start[rows],
-                rng is not None, random_state(int(seeds[i])), order[rows], free[rows],
+                *self._network, c.window, group, *views[rows].arrays, start[rows],
+                rng is not None, random_state(int(seeds[i])), order[rows], via[rows], free[rows],
+                nodes, context,
             )  # fmt: skip
 
         if self._pool is None or shares == 1:
             run(0)
         else:
             list(self._pool.map(run, range(shares)))
-        return order
+        return Repaired(order, via)
 
 
 # --- the repairer --------------------------------------------------------------------------------
-
-
-@kernel
-def _best_rows(space, size, node, partner, order, times):
-    """Of each `times` rows in sequence, the one whose free edges are shortest."""
-    out = np.empty(len(size) // times, np.int64)
-    for b in range(len(out)):
-        best = np.inf
-        for r in range(b * times, (b + 1) * times):
-            m = size[r]
-            total = 0.0
-            for i in range(m):
-                a, z = order[r, i], order[r, i + 1 if i + 1 < m else 0]
-                if partner[r, a] != z:
-                    total += distance(space, node[r, a], node[r, z])
-            if r == b * times or total < best:
-                best, out[b] = total, r
-    return out
 
 
 class NeuralRepair:
@@ -474,24 +669,51 @@ class NeuralRepair:
         self.rng = None if seed is None else np.random.default_rng(seed)
 
     def __call__(self, rules: Rules, graphs: Graphs, rng: np.random.Generator) -> Repaired:
+        return self.together([(rules, graphs, rng)])[0]
+
+    def together(
+        self, asked: Sequence[tuple[Rules, Graphs, np.random.Generator]]
+    ) -> list[Repaired]:
+        """Repair graphs of several instances as one batch; each is seen as it would be alone."""
+        times = self.alternatives
+        rows = [(rules, repeated(graphs, times)) for rules, graphs, _ in asked]
+        rngs = [self.rng or rng for _, _, rng in asked]
+        seen = [self._seen(*row, rng) for row, rng in zip(rows, rngs, strict=True)]
+        views = joined([views for views, _ in seen])
+        start = np.concatenate([start for _, start in seen])
+        found = decode(self.model, views, start, None if self.greedy else rngs[0])
+        out, at = [], 0
+        for rules, graphs in rows:
+            part = slice(at, at + len(graphs)), slice(0, graphs.node.shape[1])
+            at += len(graphs)
+            order, via = (
+                np.ascontiguousarray(found.order[part]),
+                np.ascontiguousarray(found.via[part]),
+            )
+            repaired = Repaired(order, via)
+            if times > 1:
+                verdict, total, _ = walk(rules, graphs, repaired)
+                total = np.where(verdict == OK, total, np.inf).reshape(-1, times)
+                best = np.arange(len(total)) * times + total.argmin(axis=1)
+                repaired = Repaired(repaired.order[best], repaired.via[best])
+            out.append(repaired)
+        return out
+
+    def _seen(
+        self, rules: Rules, graphs: Graphs, rng: np.random.Generator
+    ) -> tuple[Views, npt.NDArray[np.int32]]:
+        """Every graph in a random symmetry, and where to start."""
         if rules.space.metric == Metric.EXPLICIT:
             raise ModelError("a network needs coordinates; this instance is a bare matrix")
         if self.model.config.routes != (rules.depot >= 0):
             kind = "routes" if self.model.config.routes else "tours"
             raise ModelError(f"these weights repair {kind} only")
-        rng = self.rng or rng
-        times = self.alternatives
-        feat = np.repeat(features(rules, graphs), times, axis=0)
-        size, node, partner = (
-            np.repeat(array, times, axis=0) for array in (graphs.size, graphs.node, graphs.partner)
-        )
-        start = rng.integers(np.maximum(size, 1)).astype(np.int32)
-        turns = rng.uniform(-np.pi, np.pi, len(size))
-        orient_rows(feat, size, self.model.config.relative, turns, rng.random(len(size)) < 0.5)
-        order = decode(self.model, feat, partner, size, start, None if self.greedy else rng)
-        if times > 1:
-            order = order[_best_rows(rules.space, size, node, partner, order, times)]
-        return Repaired(order, np.zeros(order.shape, np.bool_))
+        views = views_of(rules, graphs)
+        start = rng.integers(np.maximum(views.size, 1)).astype(np.int32)
+        turns = rng.uniform(-np.pi, np.pi, len(views))
+        mirrors = rng.random(len(views)) < 0.5
+        orient_rows(views.feat, views.size, self.model.config.relative, turns, mirrors)
+        return views, start
 
 
 @kernel
@@ -505,3 +727,13 @@ def load_compiled(path: str, *, sha256: str | None = None, threads: int = 1) -> 
     """The economical network from a weights file, without torch."""
     config, tensors, _ = read_weights(path, sha256=sha256)
     return Compiled(config, tensors, threads=threads)
+
+
+def compiled(
+    config: ModelConfig, tensors: Mapping[str, npt.NDArray[Any]], threads: int = 1
+) -> Scorer | None:
+    """A network as compiled code, or None where only torch can run it."""
+    if config.preset == "paper":
+        return CompiledPaper(config, tensors, threads=threads) if compiles(config) else None
+    fits = config.d // config.heads % LANES == 0 and config.window >= 1
+    return Compiled(config, tensors, threads=threads) if fits else None

@@ -111,6 +111,34 @@ def save_convergence(
     save_figure(path, figure)
 
 
+def plot_training(ax: Axes, logs: Mapping[str, Sequence[Mapping[str, float]]]) -> None:
+    """Gaps of one or more training runs over decisions, on logarithmic axes."""
+    for run, rows in logs.items():
+        for key in sorted({key for row in rows for key in row if key.startswith("gap_")}):
+            points = [(row["decisions"], row[key]) for row in rows if row.get(key, 0) > 0]
+            if points:
+                what = key.removeprefix("gap_")
+                label = f"{run}: {what if what == 'solve' else f'{what} nodes'}"
+                ax.plot(*zip(*points, strict=True), label=label, linewidth=1.6)
+    ax.set(xscale="log", yscale="log", xlabel="decisions", ylabel="gap (%)")
+    ax.grid(True, which="both", alpha=0.25)
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(frameon=False)
+
+
+def save_training(
+    path: PathLike, logs: Mapping[str, Sequence[Mapping[str, float]]], title: str = ""
+) -> None:
+    """Write the curves of training runs: gaps over decisions."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    ax = figure.add_subplot()
+    plot_training(ax, logs)
+    ax.set_title(title, loc="left", fontsize=14, fontweight="bold", color=INK, pad=10)
+    save_figure(path, figure)
+
+
 def save_figure(path: PathLike, figure: Figure, dpi: int = 160) -> None:
     """Write a figure atomically, in the format its ending names."""
     suffix = Path(path).suffix.lower().lstrip(".")

@@ -18,7 +18,6 @@ from drhg.errors import DrhgError
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from drhg.problem import Instance
     from drhg.solver import Result, TracePoint
 
 LOG = logging.getLogger("drhg")
@@ -68,9 +67,9 @@ class View(logging.Handler):
     What the package logs is shown the same way.
     """
 
-    def __init__(self, instance: Instance, seconds: float | None, quiet: bool) -> None:
+    def __init__(self, name: str, seconds: float | None, quiet: bool) -> None:
         super().__init__(logging.INFO)
-        self._instance, self._seconds, self._quiet = instance, seconds, quiet
+        self._name, self._seconds, self._quiet = name, seconds, quiet
         self._note = ""
         self._best: TracePoint | None = None
         self._began = self._logged = time.monotonic()
@@ -98,7 +97,7 @@ class View(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         self._note = record.getMessage()
         if not self._quiet:
-            say(f"{self._instance.name}: {self._note}")
+            say(f"{self._name}: {self._note}")
 
     def __exit__(self, *error: object) -> None:
         LOG.removeHandler(self)
@@ -111,7 +110,7 @@ class View(logging.Handler):
         if not self._quiet and (first or now - self._logged >= LOG_EVERY):
             self._logged = now
             say(
-                f"{self._instance.name}: {point.seconds:.1f} s, "
+                f"{self._name}: {point.seconds:.1f} s, "
                 f"iteration {point.iterations:,}, cost {_number(point.cost)}"
             )
 
@@ -120,7 +119,7 @@ class View(logging.Handler):
         limit = "" if self._seconds is None else f" of {self._seconds:g}"
         from rich.markup import escape
 
-        parts = [f"[bold]{escape(self._instance.name)}[/bold]", f"{seconds}{limit} s"]
+        parts = [f"[bold]{escape(self._name)}[/bold]", f"{seconds}{limit} s"]
         if self._best is not None:
             parts.append(f"cost [bold green]{_number(self._best.cost)}[/bold green]")
             parts.append(f"iteration {self._best.iterations:,}")
@@ -182,6 +181,18 @@ def _table(results: Sequence[Result]) -> RenderableType:
     return table
 
 
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Any table on stdout."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(*headings, box=box.SIMPLE_HEAD, pad_edge=False)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    _console().print(table)
+
+
 def _console(stderr: bool = False) -> Console:
     from rich.console import Console
 
@@ -209,3 +220,20 @@ def read_trace(path: Path) -> dict[str, list[TracePoint]]:
     if not runs:
         raise DrhgError("the trace is empty", file=str(path))
     return runs
+
+
+def read_log(path: Path) -> list[dict[str, float]]:
+    """The lines that `drhg train` wrote to a log."""
+    rows: list[dict[str, float]] = []
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = {str(key): float(value) for key, value in json.loads(line).items()}
+            if not {"step", "decisions", "loss"} <= set(row):
+                raise ValueError
+        except (ValueError, TypeError, AttributeError):
+            raise DrhgError("not a line of a training log", file=str(path), line=number) from None
+        rows.append(row)
+    if not rows:
+        raise DrhgError("the log is empty", file=str(path))
+    return rows

@@ -7,11 +7,11 @@ a slice decides when Python looks, never what is done, so results follow from se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -21,9 +21,11 @@ from drhg.compiled import random_state
 from drhg.construct import hilbert_order, shaken_greedy
 from drhg.criteria import Accept
 from drhg.hypergraph import (
+    Graphs,
     Index,
     Nearness,
     Plan,
+    Repaired,
     Rules,
     destroy_nearest,
     judge,
@@ -44,6 +46,9 @@ from drhg.local_search import (
 )
 from drhg.problem import Instance, Ints, Metric, Solution, cost
 from drhg.repair import Repair
+
+if TYPE_CHECKING:
+    from drhg.neural import NeuralRepair
 
 REGION = 10_000  # nodes of a large tour that are worked on at a time
 SPLIT = 3_000  # from so many nodes on, threads share one tour instead of each having its own
@@ -109,43 +114,99 @@ Destroy: TypeAlias = Callable[[Rules, Plan, Nearness, np.random.Generator], tupl
 """Choose what to cut: rows of cut positions and how many each has."""
 
 
-def nearest_cluster(low: int = 20, high: int = 100, depot_edges: str = "adjacent") -> Destroy:
-    """Destroy k nodes nearest to a random node, k uniform in [low, high] (paper, "Testing")."""
+def nearest_cluster(
+    low: int = 20, high: int = 100, depot_edges: str = "adjacent", grid: int = 0
+) -> Destroy:
+    """Destroy k nodes nearest to a centre, k uniform in [low, high] (paper, "Testing").
+
+    The centre is a random node, or with `grid` a random cell's middle in a grid of so many cells
+    per side over the instance (the paper's choice for tours, with grid = sqrt(T)).
+    """
 
     def destroy(
         rules: Rules, plan: Plan, nearness: Nearness, rng: np.random.Generator
     ) -> tuple[Index, Index]:
         top = min(high, len(nearness.nodes))
         k = int(rng.integers(min(low, top), top + 1))
-        ranked = nearness.around(rng.choice(nearness.nodes, size=1), k)
+        if grid > 0:
+            centre = nearness.corner + (rng.integers(grid, size=2) + 0.5) / grid * nearness.extent
+            ranked = nearness.around_points(centre[None, :], k)
+        else:
+            ranked = nearness.around(rng.choice(nearness.nodes, size=1), k)
         return destroy_nearest(rules, plan, ranked, k, depot_edges=depot_edges, reach=WINDOW)
 
     return destroy
+
+
+class _Walk:
+    """The state of the paper's loop on one instance: where it is, and the best it has seen."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.rng = np.random.default_rng(task.seed)
+        self.plan = self.best = plan_of(task.rules, task.start)
+        self.current = self.lowest = float(cost(task.instance, task.start))
+
+    def destroyed(self, destroy: Destroy) -> Graphs:
+        rules = self.task.rules
+        return reduce(rules, self.plan, *destroy(rules, self.plan, self.task.nearness, self.rng))
+
+    def take(self, graphs: Graphs, repaired: Repaired, accept: Accept, elapsed: float) -> None:
+        """Judge a repair, and go there if it is accepted."""
+        rules = self.task.rules
+        good, change = judge(rules, self.plan, graphs, repaired)
+        row = int(np.argmin(change))
+        if not good[row] or not accept(float(change[row]), elapsed, self.rng):
+            return
+        if change[row] > 0 and self.plan is self.best:  # keep the best before leaving it
+            self.plan = replace(self.plan, order=self.plan.order.copy(), pos=self.plan.pos.copy())
+        self.plan = restore_in_place(rules, self.plan, graphs, row, repaired)
+        self.current += float(change[row])
+        if self.current < self.lowest - 1e-9:
+            self.lowest, self.best = self.current, self.plan
+
+    def snapshot(self, iterations: int) -> Snapshot:
+        return Snapshot(iterations, self.lowest, partial(solution_of, self.task.rules, self.best))
 
 
 def regions(
     task: Task, repair: Repair, destroy: Destroy, accept: Accept, slice: Slice, elapsed: Elapsed
 ) -> Iterator[Snapshot]:
     """Destroy a region, reduce it to a hyper-graph, repair that, judge, accept, restore."""
-    rng = np.random.default_rng(task.seed)
-    rules = task.rules
-    plan = best = plan_of(rules, task.start)
-    current = lowest = float(cost(task.instance, task.start))
+    walk = _Walk(task)
     while True:
         todo = slice()
         for _ in range(todo):
-            graphs = reduce(rules, plan, *destroy(rules, plan, task.nearness, rng))
-            repaired = repair(rules, graphs, rng)
-            good, change = judge(rules, plan, graphs, repaired)
-            row = int(np.argmin(change))
-            if good[row] and accept(float(change[row]), elapsed(), rng):
-                if change[row] > 0 and plan is best:  # keep the best before leaving it
-                    plan = replace(plan, order=plan.order.copy(), pos=plan.pos.copy())
-                plan = restore_in_place(rules, plan, graphs, row, repaired)
-                current += float(change[row])
-                if current < lowest - 1e-9:
-                    lowest, best = current, plan
-        yield Snapshot(todo, lowest, partial(solution_of, rules, best))
+            graphs = walk.destroyed(destroy)
+            walk.take(graphs, repair(task.rules, graphs, walk.rng), accept, elapsed())
+        yield walk.snapshot(todo)
+
+
+def regions_together(
+    tasks: Sequence[Task],
+    repair: NeuralRepair,
+    destroy: Destroy,
+    accept: Accept,
+    elapsed: Elapsed,
+    running: Callable[[], Sequence[int]],
+) -> Iterator[list[tuple[int, Snapshot]]]:
+    """The same on several instances side by side; each iteration is one batch for the network.
+
+    Every instance has its own random numbers, so it takes the steps that it would take alone.
+    `running` says which are still to be improved.
+    """
+    walks = [_Walk(task) for task in tasks]
+    while left := running():
+        graphs = [walks[i].destroyed(destroy) for i in left]
+        asked = [
+            (walks[i].task.rules, graph, walks[i].rng)
+            for i, graph in zip(left, graphs, strict=True)
+        ]
+        answers = zip(left, graphs, repair.together(asked), strict=True)
+        over = elapsed()
+        for i, graph, repaired in answers:
+            walks[i].take(graph, repaired, accept, over)
+        yield [(i, walks[i].snapshot(1)) for i in left]
 
 
 def tours(task: Task, slice: Slice, elapsed: Elapsed) -> Iterator[Snapshot]:

@@ -7,29 +7,37 @@ the calling thread watches limits and signals and always has a solution to retur
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from drhg import weights
 from drhg.construct import construct
 from drhg.criteria import Accept, Limits, Progress, improve
 from drhg.errors import DrhgError, ModelError
 from drhg.problem import Cost, Instance, Metric, Solution, check, cost, validated
 
 if TYPE_CHECKING:
+    from drhg import neural
+    from drhg.neural import NeuralRepair
     from drhg.repair import Repair
     from drhg.search import Destroy, Snapshot
 
 log = logging.getLogger("drhg")
 
 REPAIRS = ("auto", "local", "insertion", "neural")
+CENTRES = ("uniform", "grid")
+DEVICES = ("auto", "cpu", "cuda")
 DEFAULT_SECONDS = 10.0
 SLICE_SECONDS = 0.03  # how long compiled code runs before Python looks
+GRID_ITERS = 1000  # the grid of centres has sqrt(T) cells per side; this is T without a limit
 TRIVIAL = 3  # tours of so many nodes are all the same
 
 
@@ -59,6 +67,38 @@ class Result:
 
 
 OnImprove = Callable[[TracePoint, Solution], None]
+
+
+@dataclass(frozen=True)
+class RegionOptions:
+    """Options of the region search (`k`, `centres`) and of the network in it (the others)."""
+
+    k: tuple[int, int] | None = None
+    centres: str = "uniform"
+    model: str = "auto"
+    alternatives: int = 1
+    sample: bool = False
+    device: str = "auto"
+
+    def check(self, repair: str | Repair, destroy: Destroy | None) -> None:
+        """Refuse what is wrong, and what the chosen search would not use."""
+        if self.centres not in CENTRES:
+            raise DrhgError(f"unknown centres {self.centres!r}; known: {', '.join(CENTRES)}")
+        if self.device not in DEVICES:
+            raise DrhgError(f"unknown device {self.device!r}; known: {', '.join(DEVICES)}")
+        if self.alternatives < 1:
+            raise DrhgError(f"alternatives must be at least 1, not {self.alternatives}")
+        if self.k is not None and not 1 <= self.k[0] <= self.k[1]:
+            raise DrhgError(f"k must be two numbers, 1 <= low <= high, not {self.k}")
+        given = [f.name for f in fields(self) if getattr(self, f.name) != f.default]
+        cuts = [name for name in given if name in ("k", "centres")]
+        if cuts and destroy is not None:
+            raise DrhgError(f"{cuts[0]} is for the built-in destroy, and one is given")
+        if cuts and repair == "auto":
+            raise DrhgError(f"{cuts[0]} is for a search by regions: name a repair other than auto")
+        if set(given) - set(cuts) and repair != "neural":
+            name = next(name for name in given if name not in cuts)
+            raise DrhgError(f"{name} is for repair 'neural' only")
 
 
 class _Board:
@@ -119,49 +159,43 @@ def solve(
     repair: str | Repair = "auto",
     destroy: Destroy | None = None,
     accept: Accept | None = None,
+    k: tuple[int, int] | None = None,
+    centres: str = "uniform",
+    model: str = "auto",
+    alternatives: int = 1,
+    sample: bool = False,
+    device: str = "auto",
     on_improve: OnImprove | None = None,
     should_stop: Callable[[], bool] | None = None,
     threads: int | None = None,
 ) -> Result:
     """Solve an instance; without any limit for ten seconds.
 
-    `repair` is a name (see `REPAIRS`) or any callable that reconnects reduced graphs; `destroy` and
-    `accept` replace the parts of the region search of the same name. The same seed, threads and
-    `max_iters` give the same solution. `on_improve` is called from a worker thread.
+    `repair` is a name (see `REPAIRS`) or any callable that reconnects reduced graphs; any but
+    `auto` runs the region search, whose parts `destroy` and `accept` may be replaced. `k` is the
+    range of destroyed nodes (by default the model card's, or 20 to 100), `centres` where they are:
+    around a random node (`uniform`) or the paper's `grid`. With repair `neural`: `model` is a name
+    in the box or a file, `sample` draws decisions instead of taking the best, and the shortest of
+    so many `alternatives` counts as one iteration.
+
+    The same seed, threads and `max_iters` give the same solution. `on_improve` is called from a
+    worker thread.
 
     >>> import drhg
     >>> drhg.solve(drhg.tsp([[0, 0], [0, 1], [1, 1], [1, 0]]), max_iters=10).cost
     4.0
     """
-    for name, value in (
-        ("time_limit", time_limit),
-        ("max_iters", max_iters),
-        ("no_improve", no_improve),
-    ):
-        if value is not None and not value >= 0:
-            raise DrhgError(f"{name} must be at least 0, not {value}")
-    if isinstance(repair, str) and repair not in REPAIRS:
-        raise DrhgError(f"unknown repair {repair!r}; known: {', '.join(REPAIRS)}")
-    if repair == "neural" and (instance.is_cvrp or instance.metric is Metric.EXPLICIT):
-        raise ModelError("the network in the box repairs tours of nodes with coordinates only")
-    if time_limit is None and max_iters is None and no_improve is None and target is None:
-        time_limit = DEFAULT_SECONDS
-    limits = Limits(time_limit, max_iters, no_improve, target)
+    limits = _limits(time_limit, max_iters, no_improve, target)
+    options = RegionOptions(k, centres, model, alternatives, sample, device)
+    _check([instance], repair, destroy, options)
     board = _Board(instance, limits, on_improve)
-    if threads is None:
-        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    threads = max(1, threads)
-
-    if isinstance(init, Solution):
-        start, unplaced = validated(instance, init), np.zeros(0, np.int64)
-    else:
-        start, unplaced = construct(instance, "space-filling", seed)
-    board.offer(np.inf if len(unplaced) else float(cost(instance, start)), lambda: start)
+    threads = _threads(threads)
+    _begin(board, init, seed)
     if _worth_searching(instance):
-        search = (init, repair, destroy, accept or improve, seed, threads)
+        search = (init, repair, destroy, accept or improve, options, seed, threads)
         worker = threading.Thread(target=_work, args=(board, *search), daemon=True)
         worker.start()
-        _watch(board, should_stop)
+        _watch([board], should_stop)
     else:
         board.status = "target" if target is not None and board.cost <= target else "iterations"
     if board.error is not None:
@@ -169,26 +203,143 @@ def solve(
     return _result(board, seed, repair if isinstance(repair, str) else type(repair).__name__)
 
 
+def solve_many(
+    instances: Sequence[Instance],
+    *,
+    time_limit: float | None = None,
+    max_iters: int | None = None,
+    no_improve: int | None = None,
+    target: float | None = None,
+    seed: int = 0,
+    init: str = "auto",
+    repair: str | NeuralRepair = "neural",
+    accept: Accept | None = None,
+    k: tuple[int, int] | None = None,
+    centres: str = "uniform",
+    model: str = "auto",
+    alternatives: int = 1,
+    sample: bool = False,
+    device: str = "auto",
+    on_improve: Callable[[int, TracePoint, Solution], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+    threads: int | None = None,
+) -> list[Result]:
+    """Solve several instances side by side with the network, one batch per iteration.
+
+    The arguments are those of `solve`; limits are per instance, and time passes for all at once.
+    Each instance takes the steps that `solve` would take (unless decisions are sampled).
+    `on_improve` is told which instance it is about, counted from 0.
+
+    >>> import drhg
+    >>> found = drhg.solve_many([drhg.uniform_tsp(20, seed=s) for s in range(3)], max_iters=5)
+    >>> [result.iterations for result in found]
+    [5, 5, 5]
+    """
+    limits = _limits(time_limit, max_iters, no_improve, target)
+    options = RegionOptions(k, centres, model, alternatives, sample, device)
+    if repair == "auto" or (repair in REPAIRS and repair != "neural"):
+        raise DrhgError("several instances as one batch need repair 'neural'")
+    _check(instances, repair, None, options)
+    if len({instance.is_cvrp for instance in instances}) > 1:
+        raise DrhgError("one batch is of one problem: tours and routes do not mix")
+    boards = []
+    for i, instance in enumerate(instances):
+        tell = None if on_improve is None else partial(on_improve, i)
+        boards.append(_Board(instance, limits, tell))
+        _begin(boards[-1], init, seed)
+        if not _worth_searching(instance):
+            boards[-1].status = limits(boards[-1].progress()) or "iterations"
+    live = [board for board in boards if board.status is None]
+    if live:
+        search = (init, repair, accept or improve, options, seed, _threads(threads))
+        worker = threading.Thread(target=_work_together, args=(live, *search), daemon=True)
+        worker.start()
+        _watch(live, should_stop)
+        if live[0].error is not None:
+            raise live[0].error
+    name = repair if isinstance(repair, str) else type(repair).__name__
+    return [_result(board, seed, name) for board in boards]
+
+
+def _limits(
+    time_limit: float | None, max_iters: int | None, no_improve: int | None, target: float | None
+) -> Limits:
+    for name, value in (
+        ("time_limit", time_limit),
+        ("max_iters", max_iters),
+        ("no_improve", no_improve),
+    ):
+        if value is not None and not value >= 0:
+            raise DrhgError(f"{name} must be at least 0, not {value}")
+    if time_limit is None and max_iters is None and no_improve is None and target is None:
+        time_limit = DEFAULT_SECONDS
+    return Limits(time_limit, max_iters, no_improve, target)
+
+
+def _check(
+    instances: Sequence[Instance],
+    repair: str | Repair,
+    destroy: Destroy | None,
+    options: RegionOptions,
+) -> None:
+    """Refuse what cannot work before any time is spent on it."""
+    if isinstance(repair, str) and repair not in REPAIRS:
+        raise DrhgError(f"unknown repair {repair!r}; known: {', '.join(REPAIRS)}")
+    options.check(repair, destroy)
+    if repair == "neural":
+        found = None if options.model == "auto" else weights.load(options.model)
+        for instance in instances:
+            if instance.metric is Metric.EXPLICIT:
+                raise ModelError("a network needs coordinates; this instance is a bare matrix")
+            if found is None:
+                weights.fitting(instance.n, instance.is_cvrp)
+            elif found.config.routes != instance.is_cvrp:
+                kind = "routes (CVRP)" if found.config.routes else "tours (TSP)"
+                raise ModelError(f"these weights repair {kind} only", file=found.name)
+    if options.centres == "grid" and not all(i.metric.planar for i in instances):
+        raise DrhgError("a grid of centres needs coordinates of the plane")
+
+
+def _threads(wanted: int | None) -> int:
+    if wanted is None:
+        wanted = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    return max(1, wanted)
+
+
+def _begin(board: _Board, init: str | Solution, seed: int) -> None:
+    """Something to return from the first moment on: the given start, or a space-filling curve."""
+    if isinstance(init, Solution):
+        start, unplaced = validated(board.instance, init), np.zeros(0, np.int64)
+    else:
+        start, unplaced = construct(board.instance, "space-filling", seed)
+    known = np.inf if len(unplaced) else float(cost(board.instance, start))
+    board.offer(known, lambda: start)
+
+
 def _worth_searching(instance: Instance) -> bool:
     return instance.n > (2 if instance.is_cvrp else TRIVIAL)
 
 
-def _watch(board: _Board, should_stop: Callable[[], bool] | None) -> None:
+def _watch(boards: Sequence[_Board], should_stop: Callable[[], bool] | None) -> None:
     """Wait for the worker, but no longer than limits and signals allow; never lose the best."""
+    status, first = "", boards[0]  # one worker, one clock
     try:
-        while not board.finished.wait(0.005):
+        while not first.finished.wait(0.005):
             if should_stop is not None and should_stop():
-                board.status = "interrupted"
+                status = "interrupted"
                 break
-            if board.limits.time_limit is not None:
-                left = board.limits.time_limit - (time.perf_counter() - board.began)
+            if first.limits.time_limit is not None:
+                left = first.limits.time_limit - (time.perf_counter() - first.began)
                 if left <= 0:
-                    board.status = board.status or "time"
+                    status = "time"
                     break
     except KeyboardInterrupt:
-        board.status = "interrupted"
-    with board.lock:
-        board.stop = True
+        status = "interrupted"
+    for board in boards:
+        with board.lock:
+            board.stop = True
+            if status == "interrupted" or board.status is None:
+                board.status = status or None
 
 
 def _result(board: _Board, seed: int, repair: str) -> Result:
@@ -231,31 +382,74 @@ def _work(board: _Board, *search: Any) -> None:
         board.finished.set()
 
 
+def _work_together(boards: Sequence[_Board], *search: Any) -> None:
+    """The worker of several instances: an instance that reached a limit leaves the batch."""
+    try:
+        for snapshots in _search_together(boards, *search):
+            for i, snapshot in snapshots:
+                board = boards[i]
+                if board.stop:
+                    return
+                board.iterations += snapshot.iterations
+                board.offer(snapshot.cost, snapshot.solution)
+                board.status = board.status or board.limits(board.progress())
+    except Exception as error:
+        boards[0].error = error
+    finally:
+        boards[0].finished.set()
+
+
+def _search_together(
+    boards: Sequence[_Board],
+    init: str,
+    repair: str | NeuralRepair,
+    accept: Accept,
+    options: RegionOptions,
+    seed: int,
+    threads: int,
+) -> Iterator[list[tuple[int, Snapshot]]]:
+    from drhg import search
+
+    _say_if_cold()
+    tasks = []
+    for i, board in enumerate(boards):
+        start, snapshot = _started(board.instance, init, seed, True)
+        yield [(i, snapshot)]
+        tasks.append(search.task_of(board.instance, start, seed, threads))
+    largest = max((board.instance for board in boards), key=lambda instance: instance.n)
+    repairer, k = _repairer(repair, largest, options, threads)
+
+    def elapsed() -> float:
+        return boards[0].limits.elapsed(boards[0].progress())
+
+    def running() -> list[int]:
+        return [i for i, board in enumerate(boards) if board.status is None]
+
+    cut = _destroy(options, k, boards[0].limits)
+    yield from search.regions_together(tasks, repairer, cut, accept, elapsed, running)
+
+
 def _search(
     board: _Board,
     init: str | Solution,
     repair: str | Repair,
     destroy: Destroy | None,
     accept: Accept,
+    options: RegionOptions,
     seed: int,
     threads: int,
 ) -> Iterator[Snapshot]:
     """Build a better start, then run the search that the repairer belongs to."""
     from drhg import search
-    from drhg.compiled import is_cold
 
-    if is_cold():
-        log.info("compiling for the first time, about 15 s; kept for later runs")
-
+    _say_if_cold()
     instance = board.instance
     by_region = repair != "auto"
     if isinstance(init, Solution):
         start = init
     else:
-        name = init if init != "auto" else _default_start(instance, by_region)
-        start, unplaced = construct(instance, name, seed)
-        known = np.inf if len(unplaced) else float(cost(instance, start))
-        yield search.Snapshot(0, known, lambda: start)
+        start, snapshot = _started(instance, init, seed, by_region)
+        yield snapshot
     task = search.task_of(instance, start, seed, threads)
     pace = _Pace(board)
     max_iters = board.limits.max_iters
@@ -270,8 +464,8 @@ def _search(
                 break
         task = replace(task, start=snapshot.solution())
     if by_region:
-        repairer = _repairer(repair, threads) if isinstance(repair, str) else repair
-        cut = destroy or search.nearest_cluster()
+        repairer, k = _repairer(repair, instance, options, threads)
+        cut = destroy or _destroy(options, k, board.limits)
         yield from search.regions(task, repairer, cut, accept, pace, elapsed)
     elif instance.is_cvrp:
         yield from search.strings(task, pace, elapsed, max_iters)
@@ -279,15 +473,71 @@ def _search(
         yield from search.tours(task, pace, elapsed)
 
 
-def _repairer(name: str, threads: int) -> Repair:
-    """The repairer of a name; `neural` is the network in the box, run without torch."""
-    from drhg import neural, repair, weights
+def _say_if_cold() -> None:
+    from drhg.compiled import is_cold
 
-    if name == "neural":
-        path, sha256 = weights.shipped("economy")
-        model = neural.load_compiled(str(path), sha256=sha256, threads=threads)
-        return neural.NeuralRepair(model)
-    return repair.InsertionRepair() if name == "insertion" else repair.LocalSearchRepair()
+    if is_cold():
+        log.info("compiling for the first time, about 15 s; kept for later runs")
+
+
+def _started(
+    instance: Instance, init: str, seed: int, by_region: bool
+) -> tuple[Solution, Snapshot]:
+    """The start of a name, and what to put on the board."""
+    from drhg.search import Snapshot
+
+    name = init if init != "auto" else _default_start(instance, by_region)
+    start, unplaced = construct(instance, name, seed)
+    known = np.inf if len(unplaced) else float(cost(instance, start))
+    return start, Snapshot(0, known, lambda: start)
+
+
+def _repairer(
+    repair: str | Repair, instance: Instance, options: RegionOptions, threads: int
+) -> tuple[Any, tuple[int, int]]:
+    """The repairer of a name, and how many nodes to destroy for it."""
+    from drhg import neural
+    from drhg.repair import InsertionRepair, LocalSearchRepair
+
+    if repair == "neural":
+        name = options.model
+        if name == "auto":
+            name = weights.fitting(instance.n, instance.is_cvrp)
+        found = weights.load(name)
+        model = _network(found, options.device, threads)
+        greedy, times = not options.sample, options.alternatives
+        return neural.NeuralRepair(model, greedy=greedy, alternatives=times), found.k
+    known: dict[Any, Any] = {"insertion": InsertionRepair, "local": LocalSearchRepair}
+    return known[repair]() if isinstance(repair, str) else repair, weights.K
+
+
+def _network(found: weights.Weights, device: str, threads: int) -> neural.Scorer:
+    """Compiled code where there is some, which needs no torch; else torch, on the device asked."""
+    from drhg import neural
+
+    network = None if device == "cuda" else neural.compiled(found.config, found.tensors, threads)
+    if network is not None:
+        return network
+    try:
+        from drhg import model
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "torch":
+            raise
+        raise ModelError(
+            "these weights, on this device, need torch: pip install 'drhg[neural]'",
+            file=str(found.path),
+        ) from None
+    return model.filled(found.config, found.tensors, device, threads)
+
+
+def _destroy(options: RegionOptions, k: tuple[int, int], limits: Limits) -> Destroy:
+    """The paper's destroy: k nodes around a centre."""
+    from drhg.search import nearest_cluster
+
+    side = 0
+    if options.centres == "grid":
+        side = max(1, round(math.sqrt(limits.max_iters or GRID_ITERS)))
+    return nearest_cluster(*(options.k or k), grid=side)
 
 
 def _default_start(instance: Instance, by_region: bool) -> str:

@@ -1,33 +1,45 @@
-"""Labels: good tours of uniform random instances, by fast_tsp, in shards that can be extended.
+"""Labels: good tours and plans of uniform random instances, in shards that can be extended.
 
-A shard `tsp{n}-seed{S}.npz` holds `seed`, `n`, `count` and `tours`; its instances are
-`default_rng(S).random((20000, n, 2))[:count]` and are not stored. It is rewritten, whole, every few
+A shard `tsp{n}-seed{S}.npz` holds `seed`, `n`, `count` and `tours`, by fast_tsp; its instances are
+`default_rng(S).random((20000, n, 2))[:count]` and are not stored. A shard `cvrp{n}-seed{S}.npz`
+holds instances, `xy`, `demand`, `capacity`, and `seq`, their routes by hygese with the depot 0
+between them; instance i is `uniform_cvrp(n, 20000 S + i)`. Shards are rewritten, whole, every few
 minutes, so that an interrupted run goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import io
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from drhg.errors import ModelError
+from drhg.errors import DrhgError, ModelError
+from drhg.generate import uniform_cvrp
+from drhg.problem import Instance, Solution, validated
 from drhg.weights import write_bytes
 
 SHARD = 20_000  # instances per shard
 LARGEST = 65_535  # what fast_tsp takes as a distance
 SAVE_EVERY = 120.0  # seconds
+SHOW_EVERY = 10.0
+PATIENCE = 60.0  # times as long as asked for
+SIDE = 1000.0  # of the square that hygese sees: its penalties are made for such numbers
 
 
-def seconds_for(n: int) -> float:
-    """Time per instance that leaves next to nothing to gain: 0.02 s for TSP100, 5 s for TSP1000."""
-    return 0.02 * float(max(1.0, n / 100) ** 2.4)
+def seconds_for(n: int, routes: bool = False) -> float:
+    """Time per instance that leaves next to nothing to gain: 0.02 s for TSP100, 5 s for TSP1000.
+
+    Routes take longer: 1 s for CVRP100, which leaves 0.25 %.
+    """
+    return (1.0 if routes else 0.02) * float(max(1.0, n / 100) ** (1.5 if routes else 2.4))
 
 
 def tour_of(points: npt.NDArray[np.float64], seconds: float) -> npt.NDArray[np.int64]:
@@ -42,14 +54,56 @@ def tour_of(points: npt.NDArray[np.float64], seconds: float) -> npt.NDArray[np.i
     return tour
 
 
-def _label(job: tuple[npt.NDArray[np.float64], float]) -> npt.NDArray[np.int64]:
-    return tour_of(*job)
+def plan_of(instance: Instance, seconds: float) -> npt.NDArray[np.int64]:
+    """Near-optimal routes by hygese, one after the other with the depot 0 between them, then -1."""
+    import hygese
+
+    assert instance.xy is not None
+    limits = hygese.AlgorithmParameters(timeLimit=seconds, nbIter=2**31 - 1)
+    x, y = instance.xy.T * (SIDE / max(1e-9, float(np.ptp(instance.xy, axis=0).max())))
+    data = {"x_coordinates": x - x.min(), "y_coordinates": y - y.min()}
+    data |= {"demands": instance.demand, "vehicle_capacity": instance.capacity}
+    found = hygese.Solver(parameters=limits, verbose=False).solve_cvrp(data, rounding=False)
+    try:
+        routes = validated(instance, Solution(found.routes)).routes
+    except DrhgError as error:
+        raise ModelError(f"the labelling solver returned no plan: {error.reason}") from None
+    seq = [0, *(node for route in routes for node in (*route.tolist(), 0))]
+    return np.pad(np.array(seq), (0, 2 * instance.n - len(seq)), constant_values=-1)
 
 
-def _save(path: Path, seed: int, n: int, tours: npt.NDArray[np.int64]) -> None:
-    small = tours.astype(np.uint8 if n <= 256 else np.uint16 if n <= 65_536 else np.uint32)
+Problem: TypeAlias = npt.NDArray[np.float64] | Instance
+"""What is labelled: the points of a tour, or a CVRP."""
+
+
+def _label(job: tuple[Problem, float]) -> npt.NDArray[np.int64]:
+    problem, seconds = job
+    return plan_of(problem, seconds) if isinstance(problem, Instance) else tour_of(problem, seconds)
+
+
+def _problems(number: int, size: int, n: int, routes: bool) -> Sequence[Problem]:
+    """The instances of a shard."""
+    if routes:
+        return [uniform_cvrp(n, SHARD * number + i) for i in range(size)]
+    return list(np.random.default_rng(number).random((size, n, 2)))
+
+
+def _save(
+    path: Path, seed: int, n: int, rows: npt.NDArray[np.int64], problems: Sequence[Problem]
+) -> None:
     data = io.BytesIO()
-    np.savez_compressed(data, seed=seed, n=n, count=len(small), tours=small)
+    named: dict[str, Any] = {}
+    solved = [problem for problem in problems if isinstance(problem, Instance)][: len(rows)]
+    if solved:
+        named["xy"] = np.stack([np.asarray(instance.xy) for instance in solved])
+        named["demand"] = np.stack([np.asarray(instance.demand) for instance in solved])
+        named["capacity"] = np.array([instance.capacity for instance in solved])
+        named["seq"] = rows.astype(np.int16 if n < 2**15 else np.int32)
+    else:
+        kind = np.uint8 if n <= 256 else np.uint16 if n <= 65_536 else np.uint32
+        named["tours"] = rows.astype(kind)
+    counts: dict[str, Any] = {"seed": seed, "n": n, "count": len(rows)}
+    np.savez_compressed(data, **counts, **named)
     write_bytes(path, data.getvalue())
 
 
@@ -58,41 +112,66 @@ def label(
     n: int,
     count: int,
     *,
+    routes: bool = False,
     seed: int = 0,
     seconds: float | None = None,
     workers: int = 2,
     report: Callable[[str], None] = print,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> list[Path]:
     """Label `count` instances of n nodes in shards seed, seed + 1, ...; returns their files.
 
-    What is there already is kept. `seconds` is per instance (see `seconds_for`).
+    With `routes` these are CVRPs of n customers. What is there already is kept. `seconds` is per
+    instance (see `seconds_for`). Asked to stop, it saves what is done and returns. A solver that
+    does not come back (hygese on two customers) ends the run with what was saved.
     """
-    if n < 3 or count < 1:
+    if n < (5 if routes else 3) or count < 1:
         raise ModelError(f"cannot label {count} instances of {n} nodes")
-    spent = seconds_for(n) if seconds is None else seconds
+    spent = seconds_for(n, routes) if seconds is None else seconds
     shards = [(seed + i, min(SHARD, count - i * SHARD)) for i in range(-(-count // SHARD))]
-    paths = [folder / f"tsp{n}-seed{number}.npz" for number, _ in shards]
+    kind = "cvrp" if routes else "tsp"
+    paths = [folder / f"{kind}{n}-seed{number}.npz" for number, _ in shards]
     todo = sum(max(0, size - _have(p, n)) for p, (_, size) in zip(paths, shards, strict=True))
     begin, done = time.monotonic(), 0
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_calm) as pool:
         for path, (number, size) in zip(paths, shards, strict=True):
-            tours = _read(path, number, n)[:SHARD]
-            if len(tours) >= size:
+            known = _read(path, number, n)[:SHARD]
+            if len(known) >= size or should_stop():
                 continue
-            points = np.random.default_rng(number).random((size, n, 2))
-            saved = time.monotonic()
-            fresh = list(tours)
-            jobs = ((points[i], spent) for i in range(len(tours), size))
-            for tour in pool.map(_label, jobs, chunksize=max(1, min(64, int(1 / spent)))):
-                fresh.append(tour)
-                done += 1
+            problems = _problems(number, size, n, routes)
+            saved = shown = time.monotonic()
+            fresh = list(known)
+            # a few at a time, for what is handed to the pool is labelled before it can stop
+            ahead = workers * max(1, min(64, int(1 / spent)))
+            for at in range(len(known), size, ahead):
+                jobs = [(problem, spent) for problem in problems[at : at + ahead]]
+                try:
+                    patience = PATIENCE * (1.0 + spent * len(jobs))
+                    share = max(1, ahead // workers)
+                    fresh += pool.map(_label, jobs, chunksize=share, timeout=patience)
+                except TimeoutError:
+                    for worker in active_children():
+                        worker.kill()
+                    raise ModelError("the labelling solver does not come back") from None
+                done += len(jobs)
                 now = time.monotonic()
-                if now - saved > SAVE_EVERY or len(fresh) == size:
-                    _save(path, number, n, np.stack(fresh))
+                stop = should_stop()
+                if now - saved > SAVE_EVERY or len(fresh) == size or stop:
+                    _save(path, number, n, np.stack(fresh), problems)
                     saved = now
+                if now - shown > SHOW_EVERY or len(fresh) == size or stop:
                     left = (todo - done) * (now - begin) / done
                     report(f"{path.name}: {len(fresh)} of {size}, {left / 60:.0f} min to go")
-    return paths
+                    shown = now
+                if stop:
+                    break
+    return [path for path in paths if path.exists()]
+
+
+def _calm() -> None:
+    """Workers finish what they have: signals are for the process that started them."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _have(path: Path, n: int) -> int:
@@ -103,11 +182,11 @@ def _have(path: Path, n: int) -> int:
 
 
 def _read(path: Path, seed: int, n: int) -> npt.NDArray[np.int64]:
-    """The tours of a shard so far."""
+    """The labels of a shard so far."""
     if not path.exists():
         return np.zeros((0, n), np.int64)
     with np.load(path, allow_pickle=False) as shard:
         if (int(shard["seed"]), int(shard["n"])) != (seed, n):
             raise ModelError("the shard belongs to other instances", file=str(path))
-        tours: npt.NDArray[np.int64] = shard["tours"].astype(np.int64)
-        return tours
+        rows: npt.NDArray[np.int64] = shard["seq" if "seq" in shard else "tours"].astype(np.int64)
+        return rows

@@ -4,6 +4,7 @@ A step draws `batch` decisions, cuts them into chunks, lets every worker thread 
 adds the gradients up in the order of the chunks: the result does not depend on how many threads
 there are. Everything random is a function of the seed and the step, so a checkpoint is weights,
 optimiser, average and counters, and a resumed run on a CPU repeats an uninterrupted one bit by bit.
+Several processes (`torchrun`) share the chunks of every batch, so they train the same network.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
+import platform
 import time
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,19 +24,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
-import torch.nn.functional as F
+import torch.distributed
 from torch import Tensor
 
 from drhg import weights
 from drhg.errors import ModelError
-from drhg.model import ModelConfig, Network, build, fill, save_model, tensors_of
+from drhg.hypergraph import Flags
+from drhg.model import ModelConfig, Network, build, device_of, fill, save_model, tensors_of
 from drhg.network_kernels import layout, learn_rows
-from drhg.neural import GROUP, Compiled, Scorer, State, decode, free_lengths
-from drhg.problem import Ints
-from drhg.training.data import HELD_OUT, Recipe, Tours, draw, held_out_graphs, read_tours
+from drhg.neural import GROUP, NeuralRepair, Scorer, State, compiled
+from drhg.problem import cost
+from drhg.solver import solve_many
+from drhg.training.data import HELD_OUT, Plans, Recipe, Tours, draw, held_out_gap, read_labels
 
 HELD_OUT_SIZES = (30, 50, 80)
+SHOW_EVERY = 10.0  # seconds between signs of life
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,9 @@ class Config:
     decay: int = 4000  # steps of the branch that brings the rate to zero (`--decay`)
     average: float = 0.999  # of the exponential moving average of weights; 0 for none
     every: int = 500  # steps between validations and checkpoints
+    k: tuple[int, int] = (20, 100)  # destroyed nodes in validation solves, and in the model card
+    solves: int = 16  # held-out instances solved at each validation
+    solve_iters: int = 50  # iterations of each, from the paper's start
 
 
 def read_config(path: Path) -> Config:
@@ -66,8 +76,9 @@ def read_config(path: Path) -> Config:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
         network = dict(raw.pop("network"))
         recipe = Recipe(**raw.pop("data", {}))
-        if "betas" in raw:
-            raw["betas"] = tuple(raw["betas"])
+        for pair in ("betas", "k"):
+            if pair in raw:
+                raw[pair] = tuple(raw[pair])
         return Config(ModelConfig.of(network.pop("preset"), **network), recipe, **raw)
     except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise ModelError(f"cannot use this configuration: {error}", file=str(path)) from None
@@ -145,26 +156,28 @@ def rate_at(config: Config, step: int, decisions: int, decay_from: int | None) -
 # --- one step ------------------------------------------------------------------------------------
 
 
-def chunks(state: State, target: Ints, size: int) -> Iterator[tuple[State, Ints]]:
+def chunks(state: State, right: Flags, size: int) -> Iterator[tuple[State, Flags]]:
     """Cut a batch sorted by count into parts, each as wide as its widest row."""
-    for a in range(0, len(target), size):
+    for a in range(0, len(state), size):
         part = slice(a, a + size)
         width = int(state.count[part].max())
-        yield (
-            State(state.nodes[part, :width], state.context[part], state.count[part]),
-            target[part],
-        )
+        nodes, direct = state.nodes[part, :width], state.direct[part, :width]
+        yield State(nodes, state.context[part], state.count[part], direct), right[part, :width]
 
 
 def flatten(network: Network) -> Tensor:
     """Move all parameters into one vector, of which they become views; returns the vector."""
-    named = dict(network.named_parameters())
-    if network.config.preset == "economy":
-        named = {name: named[name] for name, _ in layout(network.config)}
-    flat = torch.cat([p.detach().reshape(-1) for p in named.values()])
-    for p, part in zip(named.values(), split(flat, named.values()), strict=True):
+    parameters = in_order(network)
+    flat = torch.cat([p.detach().reshape(-1) for p in parameters])
+    for p, part in zip(parameters, split(flat, parameters), strict=True):
         p.data = part
     return flat
+
+
+def in_order(network: Network) -> list[Tensor]:
+    """The parameters in the order of the vector."""
+    named = dict(network.named_parameters())
+    return [named[name] for name, _ in layout(network.config)]
 
 
 def split(flat: Tensor, like: Iterable[Tensor]) -> Iterator[Tensor]:
@@ -176,67 +189,106 @@ def split(flat: Tensor, like: Iterable[Tensor]) -> Iterator[Tensor]:
 
 
 def gradient(
-    network: Network, flat: Tensor, state: State, target: Ints, share: float
+    network: Network, flat: Tensor, state: State, right: Flags, share: float
 ) -> tuple[float, Tensor]:
-    """Cross-entropy of one chunk (its sum times `share`), and its gradient as one vector."""
+    """Cross-entropy of one chunk (its sum times `share`), and its gradient as one vector.
+
+    `right` (B, W, outputs) may name several answers of a decision; their joint share counts.
+    """
     config = network.config
-    if config.preset == "economy":  # compiled by hand: see `network_kernels`
+    if config.preset == "economy" and flat.is_cpu:  # by hand: see `network_kernels`
         out = torch.empty_like(flat)
-        nodes, context = np.ascontiguousarray(state.nodes), state.context
         shape = config.d, config.hidden, config.layers, config.heads, config.outputs, GROUP
-        weight = flat.numpy(), *shape, nodes, context, state.count, target, share, out.numpy()
-        return float(learn_rows(*weight)), out
-    scores = network(*tensors_of(state)).flatten(1)  # (B, W * outputs)
-    loss = F.cross_entropy(scores, torch.from_numpy(target), reduction="sum") * share
-    parts = torch.autograd.grad(loss, list(network.parameters()))
+        arrays = state.nodes, state.context, state.count, state.direct, right
+        batch = (np.ascontiguousarray(array) for array in arrays)
+        return float(learn_rows(flat.numpy(), *shape, *batch, share, out.numpy())), out
+    scores = network(*(t.to(flat.device) for t in tensors_of(state)))  # (B, W, outputs)
+    wrong = torch.from_numpy(~right).to(flat.device)
+    hits = scores.masked_fill(wrong, -torch.inf)
+    loss = (scores.flatten(1).logsumexp(1) - hits.flatten(1).logsumexp(1)).sum() * share
+    parts = torch.autograd.grad(loss, in_order(network))
     return float(loss.detach()), torch.cat([part.reshape(-1) for part in parts])
+
+
+class Team:
+    """The processes of a run: this one, or as many as `torchrun` started."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.rank, self.size = (
+            int(os.environ.get(k, d)) for k, d in (("RANK", 0), ("WORLD_SIZE", 1))
+        )
+        if self.size > 1 and not torch.distributed.is_initialized():
+            torch.distributed.init_process_group("gloo" if device.type == "cpu" else "nccl")
+
+    def add_up(self, vector: Tensor) -> None:
+        """The sum over all processes, in place."""
+        if self.size > 1:
+            torch.distributed.all_reduce(vector)
+
+    def close(self) -> None:
+        if self.size > 1:
+            torch.distributed.destroy_process_group()
 
 
 class Trainer:
     """The state of a run: network, optimisers, average, counters."""
 
-    def __init__(self, config: Config, tours: Tours, threads: int = 1) -> None:
+    def __init__(
+        self, config: Config, labels: Tours | Plans, threads: int = 1, device: str = "cpu"
+    ) -> None:
         torch.manual_seed(config.seed)
         self.config = config
-        self.network = build(config.network)
-        self.average = build(config.network)
+        self.device = device_of(device)
+        self.team = Team(self.device)
+        self.network = build(config.network).to(self.device)
+        self.average = build(config.network).to(self.device)
         self.average.load_state_dict(self.network.state_dict())
         self.flat = flatten(self.network)
         self.flat_average = flatten(self.average)
-        self.total = torch.zeros_like(self.flat)
+        self.sums = torch.zeros(len(self.flat) + 2, device=self.device)  # gradient, loss, stop
         self.optimisers = optimisers(self.network, config)
-        self.held = tours.part(0, min(HELD_OUT, len(tours) // 2))
-        self.tours = tours.part(len(self.held), len(tours))
+        self.held = labels.part(0, min(HELD_OUT, len(labels) // 2))
+        self.labels = labels.part(len(self.held), len(labels))
         self.step = 0
         self.decisions = 0
         self.seconds = 0.0
         self.decay_from: int | None = None
+        self.gaps: dict[str, float] = {}  # of the last validation
+        self.stopping = False
+        self.threads = threads
         self.pool = ThreadPoolExecutor(threads)
-        self._next: tuple[int, Future[tuple[State, Ints]]] | None = None
+        self._next: tuple[int, Future[tuple[State, Flags]]] | None = None
 
-    def _batch(self, step: int) -> Future[tuple[State, Ints]]:
+    def _batch(self, step: int) -> Future[tuple[State, Flags]]:
         c = self.config
-        return self.pool.submit(draw, self.tours, c.data, c.network, c.batch, c.seed, step)
+        return self.pool.submit(draw, self.labels, c.data, c.network, c.batch, c.seed, step)
 
-    def train_step(self) -> float:
-        """One step; returns its loss."""
+    def train_step(self, stop: bool = False) -> float:
+        """One step; returns its loss. `stop` of any process makes all `stopping`."""
         config = self.config
         if self._next is None or self._next[0] != self.step:
             self._next = (self.step, self._batch(self.step))
-        state, target = self._next[1].result()
-        parts = list(chunks(state, target, config.chunk))
+        state, right = self._next[1].result()
+        parts = list(chunks(state, right, config.chunk))[self.team.rank :: self.team.size]
         futures = [
             self.pool.submit(gradient, self.network, self.flat, *part, 1 / config.batch)
             for part in reversed(parts)  # the widest first, so that workers end together
         ]
         self._next = (self.step + 1, self._batch(self.step + 1))
         loss = 0.0
-        self.total.zero_()
+        self.sums.zero_()
         for future in futures:
             part_loss, part_gradient = future.result()
             loss += part_loss
-            self.total += part_gradient
-        self._hand_out()
+            self.sums[:-2] += part_gradient
+        if self.team.size > 1:
+            self.sums[-2], self.sums[-1] = loss, stop
+            self.team.add_up(self.sums)
+            loss, stop = float(self.sums[-2]), bool(self.sums[-1] > 0)
+        self.stopping = stop
+        parameters = in_order(self.network)
+        for p, part in zip(parameters, split(self.sums, parameters), strict=True):
+            p.grad = part
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
         share = rate_at(config, self.step, self.decisions, self.decay_from)
         for optimiser in self.optimisers:
@@ -244,45 +296,48 @@ class Trainer:
                 group["lr"] = group["peak"] * share
             optimiser.step()
         self.step += 1
-        self.decisions += len(target)
+        self.decisions += len(state)
         keep = min(config.average, (self.step + 1) / (self.step + 10))
         self.flat_average.lerp_(self.flat, 1 - keep)
         return loss
 
-    def _hand_out(self) -> None:
-        """Give every parameter its part of the gradient."""
-        named = dict(self.network.named_parameters())
-        if self.config.network.preset == "economy":
-            named = {name: named[name] for name, _ in layout(self.config.network)}
-        for p, part in zip(named.values(), split(self.total, named.values()), strict=True):
-            p.grad = part
-
     def validate(self) -> dict[str, float]:
-        """Greedy gap in percent on held-out reduced graphs, free edges only, averaged weights."""
+        """Gaps in percent of the averaged weights: greedy on held-out graphs, and of solves.
+
+        `gap_M` is on the free edges of reduced graphs of M nodes, or of M destroyed customers;
+        `gap_solve` of whole solutions after `solve_iters` iterations from the paper's start. Both
+        are against the labels.
+        """
+        tensors = {name: t.cpu().numpy() for name, t in self.average.state_dict().items()}
+        quick = compiled(self.config.network, tensors, self.threads) if self.flat.is_cpu else None
+        model: Scorer = quick or self.average
         out = {}
-        model: Scorer = self.average
-        if self.config.network.preset == "economy":
-            tensors = {name: t.numpy() for name, t in self.average.state_dict().items()}
-            model = Compiled(self.config.network, tensors)
-        largest = int(np.diff(self.held.offset).max())
-        for m in (m for m in HELD_OUT_SIZES if m < largest):
-            feat, partner = held_out_graphs(self.held, m)
-            size = np.full(len(feat), m, np.int32)
-            best = np.tile(np.arange(m, dtype=np.int32), (len(feat), 1))
-            order = decode(model, feat, partner, size, np.zeros(len(feat), np.int32))
-            ratio = free_lengths(feat, partner, size, order)
-            ratio /= free_lengths(feat, partner, size, best)
-            out[f"gap_{m}"] = round(100 * (float(ratio.mean()) - 1), 3)
+        for m in (m for m in HELD_OUT_SIZES if m < self.held.largest):
+            out[f"gap_{m}"] = round(held_out_gap(model, self.held, m), 3)
+        if self.config.solves > 0 and self.config.solve_iters > 0:
+            out["gap_solve"] = round(self._solve_gap(model), 3)
+        self.gaps = out
         return out
+
+    def _solve_gap(self, model: Scorer) -> float:
+        count = min(self.config.solves, len(self.held))
+        known = [self.held.known(i) for i in range(count)]
+        found = solve_many(
+            [instance for instance, _ in known], repair=NeuralRepair(model), k=self.config.k,
+            max_iters=self.config.solve_iters,
+        )  # fmt: skip
+        pairs = zip(found, known, strict=True)
+        ratios = [result.cost / cost(instance, best) for result, (instance, best) in pairs]
+        return 100 * (float(np.mean(ratios)) - 1)
 
     # --- checkpoints -----------------------------------------------------------------------------
 
     def save(self, folder: Path) -> None:
         """Write `step-N.safetensors`, then `step-N.json` with its hash; keep the two newest."""
-        tensors = {f"network/{k}": t.numpy() for k, t in self.network.state_dict().items()}
-        tensors |= {f"average/{k}": t.numpy() for k, t in self.average.state_dict().items()}
+        tensors = {f"network/{k}": t.cpu().numpy() for k, t in self.network.state_dict().items()}
+        tensors |= {f"average/{k}": t.cpu().numpy() for k, t in self.average.state_dict().items()}
         for key, value in self._moments():
-            tensors[key] = value.numpy()
+            tensors[key] = value.cpu().numpy()
         data = weights.encode(tensors, {"format": weights.FORMAT})
         name = f"step-{self.step:09d}"
         weights.write_bytes(folder / f"{name}.safetensors", data)
@@ -303,13 +358,21 @@ class Trainer:
 
     def card(self) -> dict[str, Any]:
         """What the weights are, for whoever finds them."""
-        low, share, most = self.config.data.low, self.config.data.share, self.config.data.most
+        c = self.config
+        kind = "plans" if c.network.routes else "tours"
+        sizes = f"{c.data.low} to {c.data.share} n, at most {c.data.most} nodes"
         return {
+            "data": f"{len(self.labels):,} labelled {kind} ({c.labels}), reduced graphs of {sizes}",
+            "n": self.held.largest,
             "decisions": self.decisions,
             "steps": self.step,
             "hours": round(self.seconds / 3600, 2),
-            "labels": self.config.labels,
-            "sizes": f"{low} to {share} n, at most {most}",
+            "hardware": f"{_processor()}, {self.team.size} x {self.threads} threads"
+            if self.device.type == "cpu"
+            else f"{torch.cuda.get_device_name(self.device)}, {self.team.size}",
+            "optimiser": f"{c.optimiser}, {c.rate:g}",
+            "gaps": {key.removeprefix("gap_"): gap for key, gap in self.gaps.items()},
+            "k": list(c.k),
         }
 
     def resume(self, folder: Path) -> bool:
@@ -337,7 +400,7 @@ class Trainer:
                 for p in group["params"]:
                     prefix = f"optimiser{i}/{names[p]}/"
                     optimiser.state[p] = {
-                        key.removeprefix(prefix): torch.from_numpy(value)
+                        key.removeprefix(prefix): self._placed(key, value)
                         for key, value in tensors.items()
                         if key.startswith(prefix)
                     }
@@ -347,12 +410,44 @@ class Trainer:
         self.step, self.decisions = counters["step"], counters["decisions"]
         self.seconds, self.decay_from = counters["seconds"], counters["decay_from"]
 
+    def _placed(self, key: str, value: npt.NDArray[Any]) -> Tensor:
+        tensor = torch.from_numpy(value)
+        return tensor if key.endswith("/step") else tensor.to(self.device)  # Adam counts on the CPU
+
     def _moments(self) -> Iterator[tuple[str, Tensor]]:
         names: dict[Tensor, str] = {p: name for name, p in self.network.named_parameters()}
         for i, optimiser in enumerate(self.optimisers):
             for p, state in optimiser.state.items():
                 for key, value in state.items():
                     yield f"optimiser{i}/{names[p]}/{key}", value
+
+
+def _processor() -> str:
+    """The name of the CPU, as far as the system tells."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+Entry = dict[str, float]
+
+
+def _board(out: Path) -> Callable[[Entry], None]:
+    """Writes entries of the log as events for TensorBoard."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ModuleNotFoundError:
+        raise ModelError("TensorBoard is missing: pip install 'drhg[tensorboard]'") from None
+    writer = SummaryWriter(str(out))
+
+    def write(entry: Entry) -> None:
+        for key, value in entry.items():
+            writer.add_scalar(key, value, int(entry["step"]))
+        writer.flush()
+
+    return write
 
 
 def train(
@@ -363,55 +458,74 @@ def train(
     resume: bool = False,
     minutes: float | None = None,
     steps: int | None = None,
-    init: Path | None = None,
+    init: str | None = None,
     decay: bool = False,
     threads: int = 1,
+    device: str = "cpu",
+    tensorboard: bool = False,
+    should_stop: Callable[[], bool] = lambda: False,
+    report: Callable[[Entry], None] = lambda entry: None,
 ) -> Trainer:
-    """Train until the time, the steps or the decay branch end; logs to `out/log.jsonl`."""
+    """Train until the time, the steps or the decay branch end, or until asked to stop.
+
+    Logs to `out/log.jsonl` at every validation; `report` also hears of what happens between.
+    """
     torch.set_num_threads(1)  # threads take chunks instead
-    trainer = Trainer(config, read_tours(data.glob(config.labels)), threads)
+    trainer = Trainer(config, read_labels(data.glob(config.labels)), threads, device)
+    leads = trainer.team.rank == 0
     if not resume and any(out.glob("step-*.json")):
         raise ModelError("there is a run in this folder: use --resume, or another folder")
     found = resume and trainer.resume(out)
     if not found and init is not None:
-        _, tensors, _ = weights.read_weights(init)
+        start = weights.load(init)
         for network in (trainer.network, trainer.average):
-            fill(network, tensors, str(init))
+            fill(network, start.tensors, str(start.path))
     if decay and trainer.decay_from is None:
         trainer.decay_from = trainer.step
     out.mkdir(parents=True, exist_ok=True)
-    last = None if steps is None else steps
+    also = [_board(out)] if tensorboard and leads else []
+    last = steps
     if trainer.decay_from is not None:
         end = trainer.decay_from + config.decay
         last = end if last is None else min(last, end)
     losses: list[float] = []
-    begin = before = time.perf_counter()
+    begin = before = shown = time.perf_counter()
     mark = trainer.decisions
+    asked = False
     while last is None or trainer.step < last:
-        losses.append(trainer.train_step())
+        asked = asked or should_stop()
+        over = minutes is not None and time.perf_counter() - begin > 60 * minutes
+        losses.append(trainer.train_step(stop=asked or over))
         now = time.perf_counter()
         trainer.seconds += now - before
         before = now
-        finished = trainer.step == last or (minutes is not None and now - begin > 60 * minutes)
-        if trainer.step % config.every == 0 or finished:
-            entry = {
-                "step": trainer.step,
-                "decisions": trainer.decisions,
-                "hours": round(trainer.seconds / 3600, 4),
-                "rate": rate_at(config, trainer.step, trainer.decisions, trainer.decay_from),
-                "loss": round(float(np.mean(losses)), 5),
-                "per_second": round((trainer.decisions - mark) / (now - begin), 1),
-                **trainer.validate(),
-            }
+        finished = trainer.step == last or trainer.stopping
+        due = trainer.step % config.every == 0 or finished
+        entry: Entry = {
+            "step": trainer.step,
+            "decisions": trainer.decisions,
+            "hours": round(trainer.seconds / 3600, 4),
+            "rate": rate_at(config, trainer.step, trainer.decisions, trainer.decay_from),
+            "loss": round(float(np.mean(losses)), 5),
+            "per_second": round((trainer.decisions - mark) / (now - begin), 1),
+        }
+        if leads and due:
+            entry |= {} if asked else trainer.validate()  # asked to stop: be quick
             trainer.save(out)
             with open(out / "log.jsonl", "a", encoding="utf-8") as log:
                 log.write(json.dumps(entry) + "\n")
-            print(json.dumps(entry), flush=True)
+            for write in also:
+                write(entry)
+        if leads and (due or now - shown > SHOW_EVERY):
+            report(entry)
+            shown = now
+        if due:
+            losses.clear()
             spent = time.perf_counter() - now
             begin += spent  # validation is no training time
             before += spent
-            losses.clear()
         if finished:
             break
     trainer.pool.shutdown(cancel_futures=True)
+    trainer.team.close()
     return trainer

@@ -31,6 +31,7 @@ FORMAT = "drhg-1"  # changes when old weights stop being readable
 _DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I64": "<i8", "U8": "|u1"}
 _NAMES = {np.dtype(code): name for name, code in _DTYPES.items()}
 _LARGEST_HEADER = 1 << 24
+K = (20, 100)  # destroyed nodes, where the card does not say
 
 
 @dataclass(frozen=True)
@@ -85,12 +86,16 @@ class ModelConfig:
     @property
     def node_inputs(self) -> int:
         """Numbers per remaining node that enter the network (equations 1-5 for `paper`)."""
-        return (10 if self.relative else 5) + self.routes
+        if self.relative:
+            return 14 if self.routes else 10
+        return 6 if self.routes else 5
 
     @property
     def context_inputs(self) -> int:
         """Numbers per decision: what is known of the first and the current node, and of room."""
-        return (4 if self.relative else 2 * self.node_inputs) + self.routes
+        if self.relative:
+            return 11 if self.routes else 4
+        return 2 * self.node_inputs + self.routes
 
     @property
     def outputs(self) -> int:
@@ -110,6 +115,46 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "economy": {"d": 64, "layers": 6, "heads": 4, "hidden": 256, "window": 24},
 }
+
+
+def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of all tensors of a network, in a fixed order."""
+    d, hidden = config.d, config.hidden
+    feed = {"up.weight": (hidden, d), "up.bias": (hidden,), "down.weight": (d, hidden)}
+    feed_forward: dict[str, tuple[int, ...]] = {**feed, "down.bias": (d,)}
+    score = {"score.weight": (config.outputs, d), "score.bias": (config.outputs,)}
+    out: dict[str, tuple[int, ...]] = {}
+    layer: dict[str, tuple[int, ...]]
+    if config.preset == "economy":
+        out |= {"node.weight": (d, config.node_inputs), "node.bias": (d,)}
+        out |= {"first.weight": (d, config.context_inputs), "first.bias": (d,)}
+        out |= {"current": (d,), "norm.weight": (d,), **score, "nearness": ()}
+        layer = {"n1.weight": (d,), "qkv.weight": (3 * d, d), "o.weight": (d, d)}
+        layer |= {"n2.weight": (d,), **feed_forward}
+        stacks = ["blocks"]
+    else:
+        known = d + config.routes
+        out |= {"encoder.weight": (d, config.node_inputs), "encoder.bias": (d,)}
+        out |= {"first.weight": (d * config.from_first, known)}
+        out |= {"current.weight": (d * config.from_current, known), **score}
+        layer = {"q.weight": (d, d), "kv.weight": (2 * d, d), "o.weight": (d, d), **feed_forward}
+        stacks = ["aggregate", "broadcast"]
+    for stack in stacks:
+        for i in range(config.layers):
+            out |= {f"{stack}.{i}.{name}": shape for name, shape in layer.items()}
+    return out
+
+
+def check_shapes(config: ModelConfig, tensors: Mapping[str, Any], file: str | None = None) -> None:
+    """Refuse tensors whose names and shapes are not exactly the network's."""
+    expected = shapes(config)
+    if set(expected) != set(tensors):
+        odd = ", ".join(sorted(set(expected) ^ set(tensors))[:3])
+        raise ModelError(f"the weights do not belong to this network: {odd}", file=file)
+    for name, shape in expected.items():
+        found = tuple(tensors[name].shape)
+        if found != shape:
+            raise ModelError(f"{name} has the shape {found}, not {shape}", file=file)
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -238,6 +283,7 @@ def read_weights(
         raise ModelError(f"wrong configuration in the file: {error}", file=name) from None
     except ModelError as error:
         raise ModelError(f"wrong configuration in the file: {error.reason}", file=name) from None
+    check_shapes(config, tensors, name)
     for key, array in tensors.items():
         if not np.isfinite(array).all():
             raise ModelError(f"tensor {key!r} holds numbers that are not finite", file=name)
@@ -270,19 +316,96 @@ def shipped(name: str, folder: Path = FOLDER) -> tuple[Path, str]:
     return folder / str(entries[name]["file"]), str(entries[name]["sha256"])
 
 
-def add_to_manifest(name: str, path: Path, folder: Path = FOLDER) -> None:
-    """Take a weights file into the box under a name."""
-    config, _, card = read_weights(path)
+@dataclass(frozen=True)
+class Weights:
+    """A file of weights that was read and found whole."""
+
+    name: str  # in the box, or the path
+    path: Path
+    sha256: str
+    bytes: int
+    config: ModelConfig
+    tensors: Tensors
+    card: dict[str, Any]
+
+    @property
+    def parameters(self) -> int:
+        return sum(tensor.size for tensor in self.tensors.values())
+
+    @property
+    def k(self) -> tuple[int, int]:
+        """How many nodes to destroy, as the card advises."""
+        return _k_of(self.card)
+
+
+def _k_of(card: Mapping[str, Any]) -> tuple[int, int]:
+    try:
+        low, high = (int(number) for number in card["k"])
+        return (low, high) if 1 <= low <= high else K
+    except (KeyError, TypeError, ValueError):
+        return K
+
+
+def load(name: str, folder: Path = FOLDER) -> Weights:
+    """Weights by their name in the box, or from a file, verified.
+
+    >>> load("economy").config.preset
+    'economy'
+    """
+    if name in manifest(folder):
+        path, sha256 = shipped(name, folder)
+    elif os.sep in name or Path(name).suffix or Path(name).exists():
+        path, sha256 = Path(name), None
+    else:
+        known = ", ".join(sorted(manifest(folder))) or "none"
+        raise ModelError(f"no weights named {name!r}: neither a file nor one of: {known}")
+    config, tensors, card = read_weights(path, sha256=sha256)
     data = path.read_bytes()
+    return Weights(name, path, hashlib.sha256(data).hexdigest(), len(data), config, tensors, card)
+
+
+def fitting(n: int, routes: bool, folder: Path = FOLDER) -> str:
+    """The weights in the box for an instance of n nodes: those meant for the next larger size.
+
+    Only the economical network is considered. A card without `n` fits any size.
+    """
+    sizes = {
+        name: float(entry["card"].get("n", math.inf))
+        for name, entry in manifest(folder).items()
+        if entry["config"]["routes"] == routes and entry["config"]["preset"] == "economy"
+    }
+    if not sizes:
+        kind = "routes (CVRP)" if routes else "tours (TSP)"
+        raise ModelError(f"the network in the box has no weights for {kind}; use another repair")
+    enough = [name for name in sizes if sizes[name] >= n]
+    if enough:
+        return min(enough, key=lambda name: (sizes[name], name))
+    return max(sizes, key=lambda name: (sizes[name], name))
+
+
+def release(
+    name: str,
+    path: str | os.PathLike[str],
+    card: Mapping[str, Any] | None = None,
+    *,
+    half: bool = False,
+    folder: Path = FOLDER,
+) -> Path:
+    """Take a weights file into the box under a name; `card` adds facts, `half` stores float16."""
+    config, tensors, facts = read_weights(path)
+    if half:
+        tensors = {key: tensor.astype(np.float16) for key, tensor in tensors.items()}
+    facts |= dict(card or {})
     target = folder / f"{name}.safetensors"
-    write_bytes(target, data)
+    sha256 = write_weights(target, config, tensors, facts)
     entries = manifest(folder)
     entries[name] = {
         "file": target.name,
-        "sha256": hashlib.sha256(data).hexdigest(),
-        "bytes": len(data),
+        "sha256": sha256,
+        "bytes": target.stat().st_size,
         "config": dataclasses.asdict(config),
-        "card": card,
+        "card": facts,
     }
     text = json.dumps(entries, indent=2, sort_keys=True) + "\n"
     write_bytes(folder / "manifest.json", text.encode())
+    return target

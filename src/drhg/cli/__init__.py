@@ -1,4 +1,4 @@
-"""The command line: `drhg solve | check | generate | plot`.
+"""The command line: `drhg solve | check | generate | plot | label | train | models`.
 
 Results go to stdout, everything else to stderr. Nothing heavy is imported before a command needs
 it, and the signal handler stands before that, so an interrupt at any moment ends cleanly.
@@ -9,83 +9,41 @@ from __future__ import annotations
 import json
 import math
 import os
-import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
 import typer
 
 from drhg.benchmark.commands import app as bench
+from drhg.cli.shell import (
+    BAD_INPUT,
+    INFEASIBLE,
+    OK,
+    SOME_FAILED,
+    STOP,
+    USAGE,
+    Format,
+    Interrupted,
+    blaming,
+    epilog,
+    option,
+)
+from drhg.cli.training import app as training_commands
 from drhg.errors import DrhgError
-from drhg.report import Report, Trace, View, read_trace, say
+from drhg.report import Report, Trace, View, read_log, read_trace, say
 
 if TYPE_CHECKING:
     from drhg.problem import Instance, Solution
     from drhg.solver import Result, TracePoint
 
-OK, SOME_FAILED, USAGE, BAD_INPUT, INFEASIBLE = 0, 1, 2, 3, 4
 PICTURES = (".png", ".pdf", ".svg")
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-
-
-class Interrupted(BaseException):
-    """A signal came while there was no solution yet to save."""
-
-
-class Stop:
-    """The first SIGINT or SIGTERM asks to stop, the second one ends the process on the spot.
-
-    While a solver runs (`patient`), the request is a flag that the solver reads; anywhere else it
-    is raised as `Interrupted`, because there is nothing to wait for.
-    """
-
-    def __init__(self) -> None:
-        self.signum = 0
-        self._patient = False
-
-    def install(self) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._handle)
-
-    def _handle(self, signum: int, frame: FrameType | None) -> None:
-        if self.signum:
-            if sys.stderr.isatty():
-                os.write(2, b"\x1b[?25h\n")  # a live display may have hidden the cursor
-            os._exit(128 + signum)
-        self.signum = signum
-        if not self._patient:
-            raise Interrupted
-
-    def requested(self) -> bool:
-        return self.signum != 0
-
-    @property
-    def exit_code(self) -> int:
-        return 128 + self.signum if self.signum else OK
-
-    @contextmanager
-    def patient(self) -> Iterator[None]:
-        """Finish what is inside, even when a signal arrives meanwhile."""
-        self._patient = True
-        try:
-            yield
-        finally:
-            self._patient = False
-
-
-STOP = Stop()
-
-
-class Format(StrEnum):
-    table = "table"
-    json = "json"
 
 
 class Kind(StrEnum):
@@ -93,14 +51,6 @@ class Kind(StrEnum):
     clustered_tsp = "clustered-tsp"
     uniform_cvrp = "uniform-cvrp"
     x_cvrp = "x-cvrp"
-
-
-def _epilog(examples: Sequence[tuple[str, str]], note: str = "") -> str:
-    width = max(len(command) for command, _ in examples)
-    lines = [
-        f"  [cyan]{c}[/cyan]{' ' * (width - len(c))}   [dim]{what}[/dim]" for c, what in examples
-    ]
-    return "\n".join(["[bold]Examples[/bold]", *lines, *(["", note] if note else [])])
 
 
 EXIT_CODES = (
@@ -117,12 +67,13 @@ app = typer.Typer(
     name="drhg",
     help="Solve travelling salesman (TSP) and capacitated vehicle routing problems (CVRP) "
     "by destroy and repair on hyper-graphs.",
-    epilog=_epilog(
+    epilog=epilog(
         [
             ("drhg generate uniform-tsp -n 1000 -o cities.tsp", "make a problem"),
             ("drhg solve cities.tsp -t 10 -o cities.tour", "solve it"),
             ("drhg check cities.tsp cities.tour", "verify the answer"),
             ("drhg plot cities.tsp cities.tour -o cities.png", "look at it"),
+            ("drhg models", "the networks in the box"),
         ],
         EXIT_CODES,
     ),
@@ -174,24 +125,6 @@ def _run() -> int:
         return SOME_FAILED
 
 
-@contextmanager
-def _blaming(path: Path, code: int = BAD_INPUT) -> Iterator[None]:
-    """The one way out of an expected error: a line `file:line: reason`, and an exit code."""
-    try:
-        yield
-    except (DrhgError, OSError) as error:
-        if os.environ.get("DRHG_DEBUG"):
-            raise
-        if isinstance(error, OSError):
-            say(f"{error.filename or path}: {error.strerror or error}")
-        elif error.file is not None:
-            say(str(error))
-        else:
-            line = "" if error.line is None else f"{error.line}: "
-            say(f"{path}: {line}{error.reason}")
-        raise typer.Exit(code) from None
-
-
 def _version(wanted: bool) -> None:
     if wanted:
         from drhg import __version__
@@ -212,83 +145,118 @@ def _top(
 # --- options ------------------------------------------------------------------------------------
 
 
-def _option(panel: str | None, *names: str, help: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=panel, **more)
-
-
 STOPPING, SEARCH, OUTPUT = "When to stop", "How to search", "What to write"
+REGIONS = "With --repair local, insertion or neural"
 
 InstanceFile: TypeAlias = Annotated[Path, typer.Argument(help="A TSPLIB or CVRPLIB file.")]
 SolutionFile: TypeAlias = Annotated[Path, typer.Argument(help="A tour (.tour) or routes (.sol).")]
 TimeLimit: TypeAlias = Annotated[
     float | None,
-    _option(STOPPING, "-t", "--time-limit", min=0, metavar="SECONDS",
-            help="Stop after so many seconds per instance."),
+    option(STOPPING, "-t", "--time-limit", min=0, metavar="SECONDS",
+           help="Stop after so many seconds per instance."),
 ]  # fmt: skip
 MaxIters: TypeAlias = Annotated[
     int | None,
-    _option(STOPPING, "-n", "--max-iters", min=0, metavar="ITERS",
-            help="Stop after so many iterations."),
+    option(STOPPING, "-n", "--max-iters", min=0, metavar="ITERS",
+           help="Stop after so many iterations."),
 ]  # fmt: skip
 NoImprove: TypeAlias = Annotated[
     int | None,
-    _option(STOPPING, "--no-improve", min=1, metavar="ITERS",
-            help="Stop after so many iterations without a better solution."),
+    option(STOPPING, "--no-improve", min=1, metavar="ITERS",
+           help="Stop after so many iterations without a better solution."),
 ]  # fmt: skip
 Target: TypeAlias = Annotated[
-    float | None, _option(STOPPING, "--target", metavar="COST", help="Stop at this cost or below.")
+    float | None, option(STOPPING, "--target", metavar="COST", help="Stop at this cost or below.")
 ]
 Seed: TypeAlias = Annotated[
-    int, _option(SEARCH, "-s", "--seed", min=0, help="Seed of all random choices.")
+    int, option(SEARCH, "-s", "--seed", min=0, help="Seed of all random choices.")
 ]
 Init: TypeAlias = Annotated[
     str,
-    _option(SEARCH, "-i", "--init", metavar="NAME|FILE",
-            help="Start: auto, insertion, sweep, savings, space-filling, greedy, "
-            "or a file with a tour or routes."),
+    option(SEARCH, "-i", "--init", metavar="NAME|FILE",
+           help="Start: auto, insertion, sweep, savings, space-filling, greedy, "
+           "or a file with a tour or routes."),
 ]  # fmt: skip
 RepairName: TypeAlias = Annotated[
     str,
-    _option(SEARCH, "--repair", metavar="NAME",
-            help="What reconnects the destroyed part: auto, local, insertion, neural."),
+    option(SEARCH, "--repair", metavar="NAME",
+           help="What reconnects the destroyed part: auto, local, insertion, neural."),
+]  # fmt: skip
+KRange: TypeAlias = Annotated[
+    str | None,
+    option(REGIONS, "--k", metavar="LOW,HIGH",
+           help="Destroy so many nodes at a time; by default what suits the weights."),
+]  # fmt: skip
+Centres: TypeAlias = Annotated[
+    str,
+    option(REGIONS, "--centres", metavar="uniform|grid",
+           help="Around a random node, or around cells of the paper's grid."),
+]  # fmt: skip
+Model: TypeAlias = Annotated[
+    str,
+    option(REGIONS, "--model", metavar="NAME|FILE",
+           help="Weights: auto, a name that `drhg models` lists, or a file. (neural)"),
+]  # fmt: skip
+Alternatives: TypeAlias = Annotated[
+    int,
+    option(REGIONS, "--alternatives", min=1, metavar="A",
+           help="Repair each part A times, keep the shortest; one iteration. (neural)"),
+]  # fmt: skip
+Sample: TypeAlias = Annotated[
+    bool, option(REGIONS, "--sample", help="Draw decisions instead of taking the best. (neural)")
+]
+Device: TypeAlias = Annotated[
+    str,
+    option(REGIONS, "--device", metavar="auto|cpu|cuda", help="Where the network runs. (neural)"),
+]
+Batch: TypeAlias = Annotated[
+    bool,
+    option(REGIONS, "--batch",
+           help="All instances side by side, one batch per iteration. (neural)"),
 ]  # fmt: skip
 Vehicles: TypeAlias = Annotated[
     int | None,
-    _option(SEARCH, "--vehicles", min=1, metavar="K",
-            help="At most so many routes (CVRP), whatever the file says."),
+    option(SEARCH, "--vehicles", min=1, metavar="K",
+           help="At most so many routes (CVRP), whatever the file says."),
 ]  # fmt: skip
 Threads: TypeAlias = Annotated[
-    int | None, _option(SEARCH, "--threads", min=1, metavar="N", help="Number of threads.")
+    int | None, option(SEARCH, "--threads", min=1, metavar="N", help="Number of threads.")
 ]
 RayAddress: TypeAlias = Annotated[
     str | None,
-    _option(SEARCH, "--ray", metavar="ADDRESS|local",
+    option(SEARCH, "--ray", metavar="ADDRESS|local",
             help="Solve the instances on a Ray cluster, side by side (extra `ray`)."),
 ]  # fmt: skip
 Output: TypeAlias = Annotated[
     Path | None,
-    _option(OUTPUT, "-o", "--output", metavar="OUT",
-            help="Write the solution to this file; with several instances, a folder."),
+    option(OUTPUT, "-o", "--output", metavar="OUT",
+           help="Write the solution to this file; with several instances, a folder."),
 ]  # fmt: skip
 TraceFile: TypeAlias = Annotated[
     Path | None,
-    _option(OUTPUT, "--trace", metavar="FILE",
-            help="Write one JSON line per improvement, as it happens."),
+    option(OUTPUT, "--trace", metavar="FILE",
+           help="Write one JSON line per improvement, as it happens."),
 ]  # fmt: skip
 Picture: TypeAlias = Annotated[
     Path | None,
-    _option(OUTPUT, "--plot", metavar="PNG",
-            help="Draw the solution; with several instances, into a folder."),
+    option(OUTPUT, "--plot", metavar="PNG",
+           help="Draw the solution; with several instances, into a folder."),
 ]  # fmt: skip
 Printed: TypeAlias = Annotated[
-    Format, _option(OUTPUT, "-f", "--format", help="How to print the results.")
+    Format, option(OUTPUT, "-f", "--format", help="How to print the results.")
 ]
 Quiet: TypeAlias = Annotated[
-    bool, _option(OUTPUT, "-q", "--quiet", help="No progress, only errors.")
+    bool, option(OUTPUT, "-q", "--quiet", help="No progress, only errors.")
 ]
 
 
 # --- solve --------------------------------------------------------------------------------------
+
+
+Job: TypeAlias = tuple[Path, Path | None, Path | None]
+"""An instance's file, and where its solution and its picture go."""
+
+Codes: TypeAlias = list[int]
 
 
 @dataclass(frozen=True)
@@ -303,10 +271,11 @@ class SolveOptions:
     plot: Path | None
     format: Format
     quiet: bool
+    batch: bool
 
 
 @app.command(
-    epilog=_epilog(
+    epilog=epilog(
         [
             ("drhg solve berlin52.tsp", "ten seconds, result as a table"),
             ("drhg solve X-n101-k25.vrp -t 60 -o best.sol", "one minute, routes to a file"),
@@ -314,6 +283,8 @@ class SolveOptions:
             ("drhg solve a280.tsp -t 60 -i best.tour", "go on from a known tour"),
             ("drhg solve *.vrp -t 30 -o plans/ -f json", "many files, one JSON line each"),
             ("drhg solve *.vrp -t 30 -o plans/ --ray local", "the same, side by side on Ray"),
+            ("drhg solve a280.tsp --repair neural -n 1000", "the paper's loop and a network"),
+            ("drhg solve *.tsp --repair neural --batch", "the same, as one batch"),
         ],
         "Without any limit the search runs for ten seconds. The first limit that is met ends it.\n"
         "Ctrl-C ends it too: the best solution so far is checked, written and reported.\n"
@@ -332,6 +303,13 @@ def solve(
     vehicles: Vehicles = None,
     threads: Threads = None,
     ray: RayAddress = None,
+    k: KRange = None,
+    centres: Centres = "uniform",
+    model: Model = "auto",
+    alternatives: Alternatives = 1,
+    sample: Sample = False,
+    device: Device = "auto",
+    batch: Batch = False,
     output: Output = None,
     trace: TraceFile = None,
     plot: Picture = None,
@@ -340,15 +318,22 @@ def solve(
 ) -> None:
     """Solve one or more instances and report the best solutions found."""
     _known_names(init, repair)
+    regions = {
+        "k": _range(k), "centres": centres, "model": model, "alternatives": alternatives,
+        "sample": sample, "device": device,
+    }  # fmt: skip
+    _known_options(repair, regions, batch, init)
     if target is not None and math.isnan(target):
         raise typer.BadParameter("nan is not a cost.", param_hint="--target")
     search = {
         "time_limit": time_limit, "max_iters": max_iters, "no_improve": no_improve,
-        "target": target, "seed": seed, "repair": repair, "threads": threads,
+        "target": target, "seed": seed, "repair": repair, "threads": threads, **regions,
     }  # fmt: skip
-    options = SolveOptions(search, init, vehicles, output, trace, plot, format, quiet)
+    options = SolveOptions(search, init, vehicles, output, trace, plot, format, quiet, batch)
     if ray is not None and trace is not None:
         raise typer.BadParameter("--trace follows a search on this machine, not on a cluster.")
+    if ray is not None and batch:
+        raise typer.BadParameter("--batch solves on this machine, --ray on a cluster: choose one.")
     raise typer.Exit(
         _solve_all(files, options) if ray is None else _solve_away(files, options, ray)
     )
@@ -368,6 +353,30 @@ def _known_names(init: str, repair: str) -> None:
         )
 
 
+def _range(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    try:
+        low, high = (int(part) for part in text.split(","))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not LOW,HIGH.", param_hint="--k") from None
+    return low, high
+
+
+def _known_options(repair: str, regions: dict[str, Any], batch: bool, init: str) -> None:
+    """Refuse what the chosen search would not use, as the solver does, but before reading files."""
+    from drhg.solver import RegionOptions
+
+    try:
+        RegionOptions(**regions).check(repair, None)
+    except DrhgError as error:
+        raise typer.BadParameter(f"--{error.reason}.") from None
+    if batch and repair != "neural":
+        raise typer.BadParameter("--batch is for --repair neural only.")
+    if batch and init not in _starts():
+        raise typer.BadParameter("--batch starts from scratch, not from a file (--init).")
+
+
 def _starts() -> tuple[str, ...]:
     from drhg.construct import STARTS
 
@@ -383,18 +392,10 @@ def _solve_all(files: Sequence[Path], options: SolveOptions) -> int:
         opened = Trace(options.trace, several)
     except OSError as error:
         raise typer.BadParameter(f"cannot write {options.trace}: {error.strerror}.") from None
-    codes = []
+    jobs = list(zip(files, outputs, pictures, strict=True))
+    solve = _solve_batch if options.batch else _solve_each
     with opened as trace:
-        for path, output, picture in zip(files, outputs, pictures, strict=True):
-            try:
-                _solve_one(path, output, picture, options, report, trace)
-                codes.append(OK)
-            except typer.Exit as failure:
-                codes.append(failure.exit_code)
-            except Interrupted:
-                pass
-            if STOP.requested():
-                break
+        codes = solve(jobs, options, report, trace)
     report.close()
     return _exit_code(codes)
 
@@ -409,7 +410,7 @@ def _solve_away(files: Sequence[Path], options: SolveOptions, address: str) -> i
     codes, jobs, tasks = [], [], []
     for path, output, picture in zip(files, outputs, pictures, strict=True):
         try:
-            with _blaming(path):
+            with blaming(path):
                 instance = _read_instance(path, options.vehicles)
                 start = _start(options.init, instance)
                 jobs.append((path, _fitting(output, path, instance), picture))
@@ -422,14 +423,14 @@ def _solve_away(files: Sequence[Path], options: SolveOptions, address: str) -> i
         for done in ends:
             path, output, picture = jobs[done.index]
             try:
-                with _blaming(path):
+                with blaming(path):
                     if done.error is not None:
                         raise done.error
                 report.add(done.value)
                 if done.value.status == "infeasible":
                     say(f"{path}: {_left_out(done.value)}")
                     raise typer.Exit(INFEASIBLE)
-                with _blaming(path, SOME_FAILED):
+                with blaming(path, SOME_FAILED):
                     _save(done.value, output, picture)
                 codes.append(OK)
             except typer.Exit as failure:
@@ -484,28 +485,67 @@ def _destinations(
     return [folder if suffix is None else folder / f"{stem}{suffix}" for stem in stems]
 
 
-def _solve_one(
-    path: Path,
-    output: Path | None,
-    picture: Path | None,
-    options: SolveOptions,
-    report: Report,
-    trace: Trace,
-) -> None:
-    """Read, solve, check, write and report one instance; `typer.Exit` tells what went wrong."""
-    with _blaming(path):
-        instance = _read_instance(path, options.vehicles)
-        start = _start(options.init, instance)
-        output = _fitting(output, path, instance)
+def _solve_each(jobs: Sequence[Job], options: SolveOptions, report: Report, trace: Trace) -> Codes:
+    """One instance after the other; the exit code of each."""
+    codes = []
+    for path, output, picture in jobs:
+        try:
+            with blaming(path):
+                instance = _read_instance(path, options.vehicles)
+                start = _start(options.init, instance)
+                output = _fitting(output, path, instance)
+            with STOP.patient():
+                with blaming(path):
+                    result = _search(instance, start, options, trace)
+                _deliver(path, result, output, picture, report)
+            codes.append(OK)
+        except typer.Exit as failure:
+            codes.append(failure.exit_code)
+        except Interrupted:
+            pass
+        if STOP.requested():
+            break
+    return codes
+
+
+def _solve_batch(jobs: Sequence[Job], options: SolveOptions, report: Report, trace: Trace) -> Codes:
+    """All instances side by side; the exit code of each."""
+    codes = []
+    read: list[tuple[Path, Instance, Path | None, Path | None]] = []
+    for path, output, picture in jobs:
+        try:
+            with blaming(path):
+                instance = _read_instance(path, options.vehicles)
+                read.append((path, instance, _fitting(output, path, instance), picture))
+        except typer.Exit as failure:
+            codes.append(failure.exit_code)
+    if not read:
+        return codes
     with STOP.patient():
-        with _blaming(path):
-            result = _search(instance, start, options, trace)
-        report.add(result)
-        if result.status == "infeasible":
-            say(f"{path}: {_left_out(result)}")
-            raise typer.Exit(INFEASIBLE)
-        with _blaming(path, SOME_FAILED):
-            _save(result, output, picture)
+        try:
+            with blaming(read[0][0]):
+                results = _search_together([instance for _, instance, _, _ in read], options, trace)
+        except typer.Exit as failure:
+            return [*codes, failure.exit_code]
+        for (path, _, output, picture), result in zip(read, results, strict=True):
+            try:
+                _deliver(path, result, output, picture, report)
+                codes.append(OK)
+            except typer.Exit as failure:
+                codes.append(failure.exit_code)
+    return codes
+
+
+def _deliver(
+    path: Path, result: Result, output: Path | None, picture: Path | None, report: Report
+) -> None:
+    """Report and write a result; `typer.Exit` tells what went wrong."""
+    report.add(result)
+    if result.status == "infeasible":
+        say(f"{path}: {_left_out(result)}")
+        raise typer.Exit(INFEASIBLE)
+    with blaming(path, SOME_FAILED):
+        _save(result, output, picture)
 
 
 def _read_instance(path: Path, vehicles: int | None) -> Instance:
@@ -537,7 +577,7 @@ def _search(
 ) -> Result:
     from drhg import solver
 
-    view = View(instance, options.search["time_limit"], options.quiet)
+    view = View(instance.name, options.search["time_limit"], options.quiet)
 
     def on_improve(point: TracePoint, solution: Solution) -> None:
         trace.add(point, instance.name)
@@ -546,6 +586,28 @@ def _search(
     with view:
         return solver.solve(
             instance, init=start, on_improve=on_improve, should_stop=STOP.requested,
+            **options.search,
+        )  # fmt: skip
+
+
+def _search_together(
+    instances: Sequence[Instance], options: SolveOptions, trace: Trace
+) -> list[Result]:
+    from drhg import solver
+
+    name = f"mean of {len(instances)}"
+    view = View(name, options.search["time_limit"], options.quiet)
+    costs: dict[int, float] = {}
+
+    def on_improve(i: int, point: TracePoint, solution: Solution) -> None:
+        trace.add(point, instances[i].name)
+        costs[i] = point.cost
+        if len(costs) == len(instances):
+            view.improved(replace(point, cost=sum(costs.values()) / len(costs)))
+
+    with view:
+        return solver.solve_many(
+            instances, init=options.init, on_improve=on_improve, should_stop=STOP.requested,
             **options.search,
         )  # fmt: skip
 
@@ -590,7 +652,7 @@ def _save(result: Result, output: Path | None, picture: Path | None) -> None:
 
 
 @app.command(
-    epilog=_epilog(
+    epilog=epilog(
         [
             ("drhg check berlin52.tsp berlin52.tour", "cost, or every violation"),
             ("drhg check A-n32-k5.vrp plan.sol -f json", "the same for programs"),
@@ -626,16 +688,16 @@ def check(
 def _read_both(instance: Path, solution: Path | None) -> tuple[Instance, Solution | None]:
     from drhg.io import read, read_solution
 
-    with _blaming(instance):
+    with blaming(instance):
         task = read(instance)
     if solution is None:
         return task, None
-    with _blaming(solution):
+    with blaming(solution):
         return task, read_solution(solution, task)
 
 
 @app.command(
-    epilog=_epilog(
+    epilog=epilog(
         [
             ("drhg generate uniform-tsp -n 1000 -s 1 -o cities.tsp", "a thousand random cities"),
             ("drhg generate x-cvrp -n 200 -c 10 -o bench/", "ten plans with seeds 0 to 9"),
@@ -660,7 +722,7 @@ def generate(
 
     make: Callable[[int, int], Instance] = getattr(generators, kind.value.replace("-", "_"))
     folder = output if output is not None and (count > 1 or output.is_dir()) else None
-    with _blaming(output or Path(".")):
+    with blaming(output or Path(".")):
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
         for s in range(seed, seed + count):
@@ -674,13 +736,14 @@ def generate(
 
 
 @app.command(
-    epilog=_epilog(
+    epilog=epilog(
         [
             ("drhg plot berlin52.tsp -o cities.png", "the nodes alone"),
             ("drhg plot berlin52.tsp berlin52.tour -o tour.pdf", "with a tour, as PDF"),
             ("drhg plot berlin52.tsp --film -o film.png", "one step of destroy and repair"),
             ("drhg plot berlin52.tsp --animate -t 5 -o run.gif", "watch five seconds of search"),
             ("drhg plot --trace run.jsonl -o cost.png", "what `drhg solve --trace` wrote"),
+            ("drhg plot --training run/log.jsonl -o curve.png", "what `drhg train` wrote"),
         ]
     )
 )
@@ -711,26 +774,41 @@ def plot(
         list[Path] | None,
         typer.Option("--trace", metavar="FILE", help="Cost over time, of one or more runs."),
     ] = None,
+    training: Annotated[
+        list[Path] | None,
+        typer.Option("--training", metavar="FILE", help="Curves of one or more training runs."),
+    ] = None,
 ) -> None:  # fmt: skip
     """Draw an instance, a solution, a step of the search, a whole search or its cost over time."""
-    if film + animate + bool(trace) > 1 or bool(trace) == (instance is not None):
-        raise typer.BadParameter("one of: an instance (with --film or --animate), or --trace.")
+    sources = (instance is not None) + bool(trace) + bool(training)
+    if sources != 1 or film + animate + bool(trace) + bool(training) > 1:
+        raise typer.BadParameter(
+            "one of: an instance (with --film or --animate), --trace, or --training."
+        )
     from drhg import plotting
 
-    if instance is None:
-        assert trace
+    if training:
+        picture = output or training[0].with_suffix(".png")
+        logs: dict[str, list[dict[str, float]]] = {}
+        for path in training:
+            with blaming(path):
+                logs[path.parent.name or path.stem] = read_log(path)
+        with blaming(picture):
+            plotting.save_training(picture, logs, title or "")
+    elif trace:
         picture = output or trace[0].with_suffix(".png")
         runs: dict[str, list[TracePoint]] = {}
         for path in trace:
-            with _blaming(path):
+            with blaming(path):
                 for name, run in read_trace(path).items():
                     runs[f"{path.stem}: {name}" if name in runs else name] = run
-        with _blaming(picture):
+        with blaming(picture):
             plotting.save_convergence(picture, runs, title or "")
     else:
+        assert instance is not None
         task, answer = _read_both(instance, solution)
         picture = output or Path(f"{instance.stem}.{'gif' if animate else 'png'}")
-        with _blaming(picture):
+        with blaming(picture):
             if film:
                 plotting.film_strip(picture, task, answer, seed=seed)
             elif animate:
@@ -744,5 +822,4 @@ def plot(
     raise typer.Exit(STOP.exit_code)
 
 
-if __name__ == "__main__":
-    main()
+app.add_typer(training_commands)
