@@ -29,6 +29,7 @@ ORDER = [
     "assembly",
     "strings",
     "repair",
+    "library",
     "weights",
     "network_kernels",
     "paper_kernels",

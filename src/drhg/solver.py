@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("drhg")
 
-REPAIRS = ("auto", "local", "insertion", "neural")
+REPAIRS = ("auto", "local", "insertion", "library", "neural", "hybrid")
+NETWORK = ("neural", "hybrid")  # those of them that use one
+LIBRARY_K = 200, 800  # nodes destroyed for a solver from another package
 CENTRES = ("uniform", "grid")
 DEVICES = ("auto", "cpu", "cuda")
 DEFAULT_SECONDS = 10.0
@@ -96,9 +98,9 @@ class RegionOptions:
             raise DrhgError(f"{cuts[0]} is for the built-in destroy, and one is given")
         if cuts and repair == "auto":
             raise DrhgError(f"{cuts[0]} is for a search by regions: name a repair other than auto")
-        if set(given) - set(cuts) and repair != "neural":
+        if set(given) - set(cuts) and repair not in NETWORK:
             name = next(name for name in given if name not in cuts)
-            raise DrhgError(f"{name} is for repair 'neural' only")
+            raise DrhgError(f"{name} is for repair 'neural' and 'hybrid' only")
 
 
 class _Board:
@@ -286,7 +288,9 @@ def _check(
     if isinstance(repair, str) and repair not in REPAIRS:
         raise DrhgError(f"unknown repair {repair!r}; known: {', '.join(REPAIRS)}")
     options.check(repair, destroy)
-    if repair == "neural":
+    if repair in ("library", "hybrid") and any(i.is_cvrp for i in instances):
+        raise DrhgError(f"repair {repair!r} is for tours; for routes use auto, local or neural")
+    if repair in NETWORK:
         found = None if options.model == "auto" else weights.load(options.model)
         for instance in instances:
             if instance.metric is Metric.EXPLICIT:
@@ -497,8 +501,14 @@ def _repairer(
 ) -> tuple[Any, tuple[int, int]]:
     """The repairer of a name, and how many nodes to destroy for it."""
     from drhg import neural
+    from drhg.library import LibraryRepair, Polished
     from drhg.repair import InsertionRepair, LocalSearchRepair
 
+    if repair == "library":
+        return LibraryRepair(threads=threads), LIBRARY_K
+    if repair == "hybrid":
+        network, k = _repairer("neural", instance, options, threads)
+        return Polished(network, LocalSearchRepair()), k
     if repair == "neural":
         name = options.model
         if name == "auto":

@@ -146,7 +146,7 @@ def _top(
 
 
 STOPPING, SEARCH, OUTPUT = "When to stop", "How to search", "What to write"
-REGIONS = "With --repair local, insertion or neural"
+REGIONS = "With any --repair but auto"
 
 InstanceFile: TypeAlias = Annotated[Path, typer.Argument(help="A TSPLIB or CVRPLIB file.")]
 SolutionFile: TypeAlias = Annotated[Path, typer.Argument(help="A tour (.tour) or routes (.sol).")]
@@ -180,7 +180,8 @@ Init: TypeAlias = Annotated[
 RepairName: TypeAlias = Annotated[
     str,
     option(SEARCH, "--repair", metavar="NAME",
-           help="What reconnects the destroyed part: auto, local, insertion, neural."),
+           help="What reconnects the destroyed part: auto, local, insertion, library (fast_tsp), "
+                "neural, hybrid (a network, then local)."),
 ]  # fmt: skip
 KRange: TypeAlias = Annotated[
     str | None,
@@ -222,6 +223,11 @@ Vehicles: TypeAlias = Annotated[
 Threads: TypeAlias = Annotated[
     int | None, option(SEARCH, "--threads", min=1, metavar="N", help="Number of threads.")
 ]
+Jobs: TypeAlias = Annotated[
+    int | None,
+    option(SEARCH, "-j", "--jobs", min=1, metavar="N",
+           help="Solve so many instances at a time, each in a process of its own."),
+]  # fmt: skip
 RayAddress: TypeAlias = Annotated[
     str | None,
     option(SEARCH, "--ray", metavar="ADDRESS|local",
@@ -282,7 +288,8 @@ class SolveOptions:
             ("drhg solve a280.tsp -n 5000 -s 7", "the same result every time"),
             ("drhg solve a280.tsp -t 60 -i best.tour", "go on from a known tour"),
             ("drhg solve *.vrp -t 30 -o plans/ -f json", "many files, one JSON line each"),
-            ("drhg solve *.vrp -t 30 -o plans/ --ray local", "the same, side by side on Ray"),
+            ("drhg solve *.vrp -t 30 -o plans/ -j 8", "the same, eight at a time"),
+            ("drhg solve *.vrp -t 30 -o plans/ --ray local", "the same on a Ray cluster"),
             ("drhg solve a280.tsp --repair neural -n 1000", "the paper's loop and a network"),
             ("drhg solve *.tsp --repair neural --batch", "the same, as one batch"),
         ],
@@ -302,6 +309,7 @@ def solve(
     repair: RepairName = "auto",
     vehicles: Vehicles = None,
     threads: Threads = None,
+    jobs: Jobs = None,
     ray: RayAddress = None,
     k: KRange = None,
     centres: Centres = "uniform",
@@ -330,13 +338,14 @@ def solve(
         "target": target, "seed": seed, "repair": repair, "threads": threads, **regions,
     }  # fmt: skip
     options = SolveOptions(search, init, vehicles, output, trace, plot, format, quiet, batch)
-    if ray is not None and trace is not None:
-        raise typer.BadParameter("--trace follows a search on this machine, not on a cluster.")
-    if ray is not None and batch:
-        raise typer.BadParameter("--batch solves on this machine, --ray on a cluster: choose one.")
-    raise typer.Exit(
-        _solve_all(files, options) if ray is None else _solve_away(files, options, ray)
-    )
+    away = "--ray" if ray is not None else "--jobs" if jobs is not None else None
+    if away and trace is not None:
+        raise typer.BadParameter(f"--trace follows one search at a time, not with {away}.")
+    if away and batch:
+        raise typer.BadParameter(f"--batch and {away} are two ways to solve many: choose one.")
+    if away is None:
+        raise typer.Exit(_solve_all(files, options))
+    raise typer.Exit(_solve_away(files, options, ray, jobs))
 
 
 def _known_names(init: str, repair: str) -> None:
@@ -400,8 +409,10 @@ def _solve_all(files: Sequence[Path], options: SolveOptions) -> int:
     return _exit_code(codes)
 
 
-def _solve_away(files: Sequence[Path], options: SolveOptions, address: str) -> int:
-    """Solve all files side by side on a Ray cluster; whoever is done first is reported first."""
+def _solve_away(
+    files: Sequence[Path], options: SolveOptions, address: str | None, workers: int | None
+) -> int:
+    """Solve all files side by side, in processes or on a Ray cluster; reported as they end."""
     from drhg.workers import spread
 
     outputs = _destinations(files, options.output, len(files) > 1, None)
@@ -418,7 +429,7 @@ def _solve_away(files: Sequence[Path], options: SolveOptions, address: str) -> i
         except typer.Exit as failure:
             codes.append(failure.exit_code)
     cores = options.search["threads"] or 1
-    workers = max(1, (os.cpu_count() or 1) // cores)
+    workers = workers or max(1, (os.cpu_count() or 1) // cores)
     with closing(spread(_solve_task, tasks, workers=workers, ray=address, cores=cores)) as ends:
         for done in ends:
             path, output, picture = jobs[done.index]
