@@ -12,13 +12,15 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 DEMO_REFERENCE ?= 23.025778499059655
 DEMO_SECONDS   ?= 8
 
-.PHONY: help demo pictures test lint clean
+.PHONY: help demo pictures test lint bench-gate bench-quick clean
 
 help:
 	@echo "make demo        install, solve a problem of 1,000 cities, draw it to out/demo.png"
 	@echo "make pictures    draw the pictures of the documentation again"
 	@echo "make test        install, then lint, types and tests"
 	@echo "make lint        lint and types only"
+	@echo "make bench-gate  is the solver as good as the committed baseline? (two minutes)"
+	@echo "make bench-quick all suites on their fixed subsets, then RESULTS.md (one to two hours)"
 	@echo "make clean       remove everything that was built"
 
 demo: $(VENV)/.demo
@@ -36,9 +38,19 @@ pictures: $(VENV)/.demo
 	$(BIN)/drhg plot out/film.tsp --film -s 5 -o docs/film.png
 	$(BIN)/drhg generate uniform-cvrp -n 80 -s 26 -o out/film-cvrp.vrp
 	$(BIN)/drhg plot out/film-cvrp.vrp --film -s 26 -o docs/film-cvrp.png
+	$(BIN)/python docs/pictures.py docs
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+bench-gate: $(VENV)/.dev
+	$(BIN)/drhg bench gate
+
+SUITES  ?= tsp equal-time cvrp tsplib cvrplib train-size destroy-degree non-optimal
+AGAINST ?= fast_tsp,ortools,pyvrp,hygese
+bench-quick: $(VENV)/.dev
+	for suite in $(SUITES); do $(BIN)/drhg bench $$suite --quick --against $(AGAINST) || exit 1; done
+	$(BIN)/drhg bench report
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

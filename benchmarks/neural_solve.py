@@ -1,12 +1,13 @@
-"""Neural repair alone, from the paper's starts: mean gap after 10 .. T iterations.
+"""Neural repair alone, from the paper's starts: mean gap after 10 .. T iterations, as one batch.
 
     python benchmarks/neural_solve.py 100 --count 32 --iterations 1000
+    python benchmarks/neural_solve.py 1000 --model run/weights.safetensors --k 20,200
     python benchmarks/neural_solve.py 200 --routes --count 32
 
 Tours are uniform, from random insertion; references are tours by fast_tsp, 0.1 s per 100 nodes.
 With --routes: the first instances of the paper's CVRP sets, from clusters by angle with nearest
 neighbours, paired with LKH3's costs (`cvrp_lkh_costs.csv` in $DRHG_DATA) where these are known,
-else with hygese, if --hygese says for how many seconds.
+else with hygese, if --hygese says for how many seconds each.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import argparse
 import csv
 import os
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +39,11 @@ def by_hygese(instance: drhg.Instance, seconds: float) -> float:
 
     seq = plan_of(instance, seconds)
     routes = np.split(seq, np.flatnonzero(seq <= 0))
-    solution = drhg.Solution([r[r > 0] for r in routes if (r > 0).any()])
-    return float(drhg.cost(instance, solution))
+    return float(drhg.cost(instance, drhg.Solution([r[r > 0] for r in routes if (r > 0).any()])))
 
 
 def by_lkh(n: int) -> dict[int, float]:
-    """LKH3's costs of the paper's set, by instance."""
+    """LKH3's costs of the paper's set, by instance; empty where they are not known."""
     path = Path(os.environ.get("DRHG_DATA", ".")) / "cvrp_lkh_costs.csv"
     if not path.exists():
         return {}
@@ -53,15 +52,22 @@ def by_lkh(n: int) -> dict[int, float]:
     return {int(row["index"]): float(row["lkh3_cost"]) for row in rows}
 
 
-def costs(instance: drhg.Instance, seed: int, marks: list[int], how: dict[str, Any]) -> list[float]:
-    """The best cost after so many iterations each."""
-    result = drhg.solve(instance, repair="neural", max_iters=marks[-1], seed=seed, threads=1, **how)
-    # The first two points are the space-filling curve and the start, unless that was no better.
-    start = drhg.solve(instance, repair="neural", max_iters=0, seed=seed, threads=1, **how).cost
-    return [
-        min([p.cost for p in result.trace[1:] if p.iterations <= mark], default=start)
-        for mark in marks
-    ]
+def references(options: argparse.Namespace, instances: list[drhg.Instance]) -> tuple[str, Any]:
+    """Who to compare with, and their costs."""
+    if not options.routes:
+        return "fast_tsp", np.array([by_fast_tsp(instance) for instance in instances])
+    known = by_lkh(options.n)
+    if known:
+        return "LKH3", np.array([known[i] for i in range(options.count)])
+    if options.hygese is None:
+        return "", None
+    costs = [by_hygese(instance, options.hygese) for instance in instances]
+    return f"hygese, {options.hygese:g} s", np.array(costs)
+
+
+def cost_after(result: drhg.Result, iterations: int) -> float:
+    points = result.trace[1:]  # the first is the space-filling curve, the second the start
+    return float(min(p.cost for p in points if p.iterations <= iterations))
 
 
 def main() -> None:
@@ -69,58 +75,44 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("n", type=int)
-    parser.add_argument("--routes", action="store_true", help="the paper's CVRP set of n customers")
+    parser.add_argument("--routes", action="store_true", help="the paper's CVRPs of n customers")
     parser.add_argument("--count", type=int, default=32)
     parser.add_argument("--iterations", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1_000_000)
-    parser.add_argument("--model", default="auto", help="weights: a name in the box or a file")
+    parser.add_argument("--model", default="auto")
+    parser.add_argument("--k", help="LOW,HIGH")
+    parser.add_argument("--centres", default="uniform")
     parser.add_argument("--alternatives", type=int, default=1)
-    parser.add_argument("--k", type=int, nargs=2, help="least and most destroyed nodes")
     parser.add_argument("--hygese", type=float, help="seconds per instance for a reference")
-    parser.add_argument("--threads", type=int, default=2, help="instances at a time")
     options = parser.parse_args()
     marks = [m for m in (0, 10, 100, 200, 500) if m < options.iterations] + [options.iterations]
-    how: dict[str, Any] = {"model": options.model, "alternatives": options.alternatives}
-    if options.k:
-        how["k"] = tuple(options.k)
-    seeds = [options.seed + i for i in range(options.count)]
     if options.routes:
-        name, instances = "CVRP", paper_cvrp(options.n, options.count)
-        small = drhg.uniform_cvrp(30)
+        name, instances = f"CVRP{options.n}", paper_cvrp(options.n, options.count)
     else:
-        name, instances = "TSP", [drhg.uniform_tsp(options.n, seed=seed) for seed in seeds]
-        small = drhg.uniform_tsp(50)
-    drhg.solve(small, repair="neural", max_iters=2, model=options.model)  # compile
+        seeds = range(options.seed, options.seed + options.count)
+        name, instances = f"TSP{options.n}", [drhg.uniform_tsp(options.n, seed=s) for s in seeds]
+    how = {
+        "model": options.model,
+        "k": tuple(int(part) for part in options.k.split(",")) if options.k else None,
+        "centres": options.centres,
+        "alternatives": options.alternatives,
+    }
+    drhg.solve_many(instances[:2], max_iters=2, **how)  # compile
     began = time.perf_counter()
-    with ThreadPoolExecutor(options.threads) as pool:
-        jobs = zip(instances, seeds, strict=True)
-        found = np.array(list(pool.map(lambda job: costs(*job, marks, how), jobs)))
-        seconds = (time.perf_counter() - began) / options.count
-        by, reference = references(options, instances, pool)
-    for i, mark in enumerate(marks):
-        gap = ""
-        if by:
-            gaps = 100 * (found[:, i] / reference - 1)
-            gap = f", {gaps.mean():7.3f} % (standard error {gaps.std() / np.sqrt(len(gaps)):.3f})"
-        print(f"{name}{options.n}, {mark:5d} iterations: {found[:, i].mean():8.4f}{gap}")
-    if by:
-        print(f"reference: {by}, {reference.mean():.4f}")
-    print(f"{options.count} instances, {options.threads} at a time, {seconds:.1f} s each")
-
-
-def references(
-    options: argparse.Namespace, instances: list[drhg.Instance], pool: ThreadPoolExecutor
-) -> tuple[str, Any]:
-    """What to compare with, and its costs."""
-    if not options.routes:
-        return "fast_tsp", np.array(list(pool.map(by_fast_tsp, instances)))
-    known = by_lkh(options.n)
-    if known:
-        return "LKH3", np.array([known[i] for i in range(options.count)])
-    if options.hygese is None:
-        return "", np.zeros(0)
-    found = pool.map(lambda instance: by_hygese(instance, options.hygese), instances)
-    return f"hygese, {options.hygese:g} s", np.array(list(found))
+    results = drhg.solve_many(instances, max_iters=options.iterations, seed=options.seed, **how)
+    seconds = time.perf_counter() - began
+    by, best = references(options, instances)
+    for mark in marks:
+        costs = np.array([cost_after(result, mark) for result in results])
+        line = f"{name}, {mark:5d} iterations: {costs.mean():8.4f}"
+        if best is not None:
+            gaps = 100 * (costs / best - 1)
+            line += f", {gaps.mean():7.3f} % (s.e. {gaps.std() / np.sqrt(len(gaps)):.3f})"
+        print(line)
+    if best is not None:
+        print(f"reference: {by}, {best.mean():.4f}")
+    each = seconds / options.count
+    print(f"{options.count} instances as one batch, {seconds:.1f} s, {each:.1f} s each")
 
 
 if __name__ == "__main__":

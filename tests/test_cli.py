@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 import drhg
-from drhg import cli
+from drhg import cli, weights
 from drhg.cli import shell as cli_shell
 from drhg.construct import STARTS
 from drhg.io import write_instance
@@ -327,6 +328,20 @@ def test_a_signal_outside_a_solve_is_raised() -> None:
         (["solve", "square.tsp", "-i", "nowhere"], "neither a start"),
         (["solve", "square.tsp", "-f", "xml"], "xml"),
         (["generate", "spiral"], "spiral"),
+        (["solve", "square.tsp", "--k", "5,9"], "--k is for a search by regions"),
+        (["solve", "square.tsp", "--repair", "local", "--k", "5"], "LOW,HIGH"),
+        (["solve", "square.tsp", "--repair", "local", "--k", "9,5"], "low <= high"),
+        (["solve", "square.tsp", "--repair", "local", "--model", "economy"], "--model is for"),
+        (["solve", "square.tsp", "--repair", "neural", "--device", "tpu"], "unknown device"),
+        (["solve", "square.tsp", "--repair", "local", "--centres", "x"], "unknown centres"),
+        (["solve", "square.tsp", "--batch"], "--batch is for --repair neural"),
+        (
+            ["solve", "a.tsp", "--repair", "neural", "--batch", "-i", "square.tour"],
+            "--batch starts",
+        ),
+        (["label", "-n", "4", "-c", "1", "--data", "x"], "--nodes"),
+        (["train", "x.toml", "--data", "x"], "--out"),
+        (["plot", "square.tsp", "--training", "log.jsonl"], "an instance"),
         (["plot"], "an instance"),
         (["plot", "square.tsp", "--film", "--animate"], "an instance"),
         (["plot", "square.tsp", "--trace", "run.jsonl"], "an instance"),
@@ -389,6 +404,132 @@ def test_never_a_traceback_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("DRHG_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         cli._run()
+
+
+# --- a batch ------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("here")
+def test_region_options_reach_the_solver(prepared: Prepared) -> None:
+    options = ["--repair", "neural", "--k", "5,9", "--centres", "grid", "--model", "economy"]
+    options += ["--alternatives", "4", "--sample", "--device", "cpu"]
+    assert run("solve", "square.tsp", "-q", *options).exit_code == 0
+    names = ("k", "centres", "model", "alternatives", "sample", "device")
+    assert [prepared.calls[0][n] for n in names] == [(5, 9), "grid", "economy", 4, True, "cpu"]
+
+
+@pytest.mark.usefixtures("here")
+def test_a_batch_is_solved_at_once(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    def together(instances: list[drhg.Instance], **options: Any) -> list[Outcome]:
+        sizes.append(len(instances))
+        told = options.pop("on_improve")
+        return [
+            prepared.solve(instance, **options, on_improve=lambda *a, i=i: told(i, *a))
+            for i, instance in enumerate(instances)
+        ]
+
+    monkeypatch.setattr(sys.modules["drhg.solver"], "solve_many", together, raising=False)
+    Path("other.tsp").write_text(TSP.replace("NAME: square", "NAME: other"))
+    Path("bad.tsp").write_text("nonsense")
+    files = ["square.tsp", "bad.tsp", "other.tsp"]
+    arguments = ["--repair", "neural", "--batch", "-o", "tours", "--trace", "t.jsonl", "-f", "json"]
+    result = run("solve", *files, *arguments)
+    assert sizes == [2]
+    assert result.exit_code == 1  # one file could not be read, the others were solved
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [row["name"] for row in rows] == ["square", "other"]
+    assert sorted(p.name for p in Path("tours").iterdir()) == ["other.tour", "square.tour"]
+    trace = [json.loads(line)["name"] for line in Path("t.jsonl").read_text().splitlines()]
+    assert trace == ["square"] * 3 + ["other"] * 3
+    assert "mean of 2" in result.stderr
+
+
+# --- networks -----------------------------------------------------------------------------------
+
+
+def test_models_lists_and_verifies(tmp_path: Path) -> None:
+    square = tmp_path / "square.tsp"
+    square.write_text(TSP)
+    listed = run("models")
+    assert listed.exit_code == 0
+    assert "economy" in listed.stdout
+    rows = [json.loads(line) for line in run("models", "-f", "json").stdout.splitlines()]
+    assert {row["name"] for row in rows} == set(weights.manifest())
+    keys = ["name", "problem", "network", "parameters", "k", "gaps", "bytes", "sha256", "card"]
+    assert all(list(row) == keys for row in rows)
+    data = bytearray((weights.FOLDER / "economy.safetensors").read_bytes())
+    own = tmp_path / "own.safetensors"
+    own.write_bytes(data)
+    assert run("models", "--model", str(own)).exit_code == 0
+    damage = {"flipped": data[:-9] + bytes([data[-9] ^ 1]) + data[-8:], "cut": data[:-8]}
+    for name, wrong in {**damage, "pickle": b"\x80\x04}.", "empty": b""}.items():
+        own.write_bytes(wrong)
+        found = run("models", "--model", str(own))
+        assert (found.exit_code, found.stdout) == (3, ""), name
+        assert found.stderr.startswith(f"drhg: {own}: ")
+        assert found.stderr.count("\n") == 1
+        assert run("solve", str(square), "--repair", "neural", "--model", str(own)).exit_code == 3
+    assert run("models", "--model", "nobody").exit_code == 3
+    assert run("models", "--model", str(tmp_path / "missing.safetensors")).exit_code == 3
+
+
+def test_a_damaged_box_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    box = tmp_path / "box"
+    shutil.copytree(weights.FOLDER, box, ignore=shutil.ignore_patterns("__pycache__"))
+    for function in (weights.manifest, weights.load, weights.shipped):
+        monkeypatch.setattr(function, "__defaults__", (box,))  # their folder
+    assert run("models").exit_code == 0
+    path = box / "economy.safetensors"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    found = run("models")
+    assert found.exit_code == 3
+    assert "sha256" in found.stderr
+    (box / "manifest.json").write_text("[")
+    assert run("models").exit_code == 3
+
+
+def test_label_train_models_solve_and_plot(here: Path) -> None:
+    """The whole way to weights of one's own, each command as a user types it."""
+    pytest.importorskip("torch")
+    pytest.importorskip("fast_tsp")
+    Path("tiny.toml").write_text(
+        'labels = "*.npz"\nbatch = 16\nchunk = 8\nevery = 2\nwarmup = 1\nsolves = 2\n'
+        'solve_iters = 2\nk = [5, 10]\n[network]\npreset = "economy"\nd = 16\nlayers = 1\n'
+        "heads = 1\nhidden = 16\n[data]\nlow = 10\n"
+    )
+    label = ["label", "-n", "20", "-c", "8", "--data", "labels", "--seconds", "0.01"]
+    made = shell(*label, "--threads", "1", cwd=here)
+    assert (made.returncode, made.stdout) == (0, "labels/tsp20-seed0.npz\n")
+    train = ["train", "tiny.toml", "--data", "labels", "--out", "run", "--threads", "1"]
+    first = shell(*train, "--steps", "4", cwd=here)
+    assert first.returncode == 0, first.stderr
+    assert first.stderr.splitlines()[-1].startswith("drhg: step 4, loss ")
+    again = shell(*train, cwd=here)
+    assert (again.returncode, again.stderr.count("--resume")) == (3, 1)
+    assert run("plot", "--training", "run/log.jsonl", "-o", "curve.png").exit_code == 0
+    assert Path("curve.png").read_bytes().startswith(b"\x89PNG")
+    Path("log.jsonl").write_text("{}\n")
+    assert run("plot", "--training", "log.jsonl").exit_code == 3
+    own = "run/weights.safetensors"
+    (row,) = run("models", "--model", own, "-f", "json").stdout.splitlines()
+    assert json.loads(row)["k"] == [5, 10]
+    assert json.loads(row)["card"]["steps"] == 4
+    solved = run("solve", "square.tsp", "--repair", "neural", "--model", own, "-n", "3")
+    assert solved.exit_code == 0
+
+
+def test_training_without_torch_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "drhg.training.trainer", raising=False)
+    monkeypatch.delitem(sys.modules, "drhg.model", raising=False)
+    monkeypatch.delattr("drhg.training.trainer", raising=False)
+    result = run("train", "x.toml", "--data", str(tmp_path), "--out", str(tmp_path / "run"))
+    assert result.exit_code == 3
+    assert "pip install 'drhg[train]'" in result.stderr
 
 
 # --- check, generate, plot, version -------------------------------------------------------------

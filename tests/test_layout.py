@@ -17,6 +17,7 @@ import drhg
 SOURCE = Path(drhg.__file__).parent
 ORDER = [
     "errors",
+    "workers",
     "problem",
     "io",
     "generate",
@@ -25,19 +26,21 @@ ORDER = [
     "construct",
     "hypergraph",
     "local_search",
+    "assembly",
     "strings",
     "repair",
     "weights",
     "network_kernels",
+    "paper_kernels",
     "neural",
     "model",
     "criteria",
     "search",
     "solver",
     "training",
-    "benchmark",
     "plotting",
     "report",
+    "benchmark",
     "cli",
 ]  # imports point only upward, that is, to the left
 HEAVY = ("numba", "scipy", "torch", "matplotlib")

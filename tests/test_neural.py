@@ -23,6 +23,7 @@ from drhg.neural import (
     Scorer,
     State,
     Views,
+    compiled,
     decode,
     load_compiled,
     orient,
@@ -30,6 +31,7 @@ from drhg.neural import (
     see,
     views_of,
 )
+from drhg.paper_kernels import CompiledPaper
 from drhg.problem import Instance, Metric, Solution
 from drhg.weights import ModelConfig, write_weights
 
@@ -51,9 +53,12 @@ def network_of(config: ModelConfig, seed: int = 0) -> Network:
     return network.eval()
 
 
+def tensors_of(network: Network) -> dict[str, np.ndarray]:
+    return {name: t.numpy() for name, t in network.state_dict().items()}
+
+
 def compiled_of(network: Network, **options: int) -> Compiled:
-    tensors = {name: t.numpy() for name, t in network.state_dict().items()}
-    return Compiled(network.config, tensors, **options)
+    return Compiled(network.config, tensors_of(network), **options)
 
 
 def some_graphs(instance: Instance, sizes: list[int], seed: int = 0) -> tuple[Rules, Plan, Graphs]:
@@ -96,10 +101,48 @@ def test_compiled_scores_of_routes_equal_torch() -> None:
     assert (np.isfinite(found[..., 0]) == direct).all()
 
 
-@pytest.mark.parametrize("by", ["paper", "torch", "compiled"])
+@pytest.mark.parametrize("routes", [False, True])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"layers": 6},
+        {"d": 32, "heads": 1, "layers": 2, "hidden": 48, "from_first": 2, "from_current": 14},
+        {"d": 96, "heads": 3, "layers": 1, "from_first": 7, "from_current": 25},
+    ],
+)
+def test_the_papers_network_compiled_equals_torch(changes: dict[str, int], routes: bool) -> None:
+    network = network_of(ModelConfig.of("paper", routes=routes, **changes))
+    rng, config = np.random.default_rng(0), network.config
+    count = np.array([1, 70, 33, 2, 16, 17, 48, 5, 64], np.int32)
+    shape = (len(count), 70, config.node_inputs)
+    context = rng.random((len(count), config.context_inputs)).astype(np.float32)
+    direct = (rng.random(shape[:2]) < 0.5) | (not routes)
+    direct &= np.arange(70) < count[:, None]
+    state = State(rng.random(shape).astype(np.float32), context, count, direct)
+    expected = network.logits(state)
+    inside = np.isfinite(expected)
+    scale = max(1.0, float(np.abs(expected[inside]).max()))
+    found = []
+    for options in ({}, {"threads": 3}, {"group": 1}, {"group": 5}):
+        model = CompiledPaper(config, tensors_of(network), **options)
+        found.append(model.logits(state))
+        assert (inside == np.isfinite(found[-1])).all()
+        np.testing.assert_allclose(found[-1][inside], expected[inside], atol=1e-5 * scale)
+    model = CompiledPaper(config, tensors_of(network))
+    for b, c in enumerate(count):
+        row = slice(b, b + 1)
+        alone = State(state.nodes[row, :c], context[row], count[row], direct[row, :c])
+        np.testing.assert_allclose(model.logits(alone)[0], found[0][b, :c], atol=2e-6 * scale)
+
+
+@pytest.mark.parametrize("by", ["paper", "torch", "compiled", "compiled paper"])
 def test_every_decoding_is_a_repair(by: str) -> None:
-    network = network_of(ModelConfig.of("paper" if by == "paper" else "economy", layers=2))
-    model = compiled_of(network, threads=2) if by == "compiled" else network
+    network = network_of(ModelConfig.of("paper" if "paper" in by else "economy", layers=2))
+    model: Scorer = network
+    if "compiled" in by:
+        found = compiled(network.config, tensors_of(network), threads=2)
+        assert found is not None
+        model = found
     rules, plan, graphs = some_graphs(uniform_tsp(60, seed=1), [4, 5, 20, 37, 59, 60, 6, 33])
     for greedy in (True, False):
         for alternatives in (1, 3):
@@ -428,6 +471,10 @@ def test_what_cannot_be_repaired_is_refused() -> None:
         NeuralRepair(model)(routed, graphs, np.random.default_rng(0))
     with pytest.raises(ModelError, match="needs torch"):
         compiled_of(network_of(ModelConfig.of("paper", layers=1)))
+    narrow = network_of(ModelConfig.of("paper", d=16, layers=1, heads=2, hidden=16))
+    with pytest.raises(ModelError, match="needs torch"):
+        CompiledPaper(narrow.config, tensors_of(narrow))
+    assert compiled(narrow.config, tensors_of(narrow)) is None
 
 
 def test_weights_are_used_without_torch(tmp_path: Path) -> None:

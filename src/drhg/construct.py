@@ -436,6 +436,32 @@ def greedy(instance: Instance, seed: int = 0) -> tuple[Solution, Ints]:
     return Solution([kernels.walk(links)]), _nobody()
 
 
+def shaken_greedy(instance: Instance, near: Ints) -> Callable[[np.random.Generator], Ints]:
+    """A maker of tours by greedy edges whose lengths are made up to twice as long at random.
+
+    Candidates are the edges along neighbour lists; the paths they leave are strung along a Hilbert
+    curve, for a bare matrix at random. Quick, and different every time, but longer than `greedy`.
+    """
+    from drhg import construct_kernels as kernels
+
+    heads, feet = kernels.candidate_pairs(near)
+    lengths = instance.distance(heads, feet)
+    fixed = _fixed_links(instance)
+
+    def make(rng: np.random.Generator) -> Ints:
+        links, tail = fixed[0].copy(), fixed[1].copy()
+        order = np.argsort(lengths * (1.0 + rng.random(len(heads))))
+        kernels.join_edges(links, tail, heads[order], feet[order])
+        ends = np.flatnonzero(links[:, 1] < 0)
+        ends = rng.permutation(ends[ends <= tail[ends]])  # one end of every path
+        if instance.xy is not None:
+            ends = ends[hilbert_order(instance.xy[ends])]
+        made: Ints = kernels.walk_paths(links, ends)
+        return made
+
+    return make
+
+
 def insertion(instance: Instance, seed: int = 0) -> tuple[Solution, Ints]:
     """Random insertion: nodes in random order, each where it costs least (Section 5, Table 1).
 

@@ -254,3 +254,20 @@ def nearest_first(space, start, order, begins):
             here = order[at]
             order[at] = order[p]
             order[p] = here
+
+
+@kernel
+def walk_paths(links, ends):
+    """All nodes of open paths in order, each path from the given end of it."""
+    order = np.empty(len(links), dtype=np.int64)
+    count = 0
+    for first in ends:
+        before = -1
+        node = first
+        while node >= 0:
+            order[count] = node
+            count += 1
+            after = links[node, 0] if links[node, 0] != before else links[node, 1]
+            before = node
+            node = after
+    return order

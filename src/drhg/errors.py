@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 
 class DrhgError(Exception):
     """Base of all errors raised on purpose; carries the file and line it is about, if any."""
@@ -9,6 +12,9 @@ class DrhgError(Exception):
     def __init__(self, reason: str, *, file: str | None = None, line: int | None = None) -> None:
         super().__init__(reason, file, line)
         self.reason, self.file, self.line = reason, file, line
+
+    def __reduce__(self) -> tuple[Any, ...]:  # errors travel between processes
+        return partial(type(self), file=self.file, line=self.line), (self.reason,)
 
     def __str__(self) -> str:
         if self.file is not None:

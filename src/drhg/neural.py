@@ -30,6 +30,7 @@ from drhg.network_kernels import (
     turned_weights,
     up,
 )
+from drhg.paper_kernels import CompiledPaper, compiles
 from drhg.problem import Metric
 from drhg.weights import ModelConfig, read_weights
 
@@ -726,3 +727,13 @@ def load_compiled(path: str, *, sha256: str | None = None, threads: int = 1) -> 
     """The economical network from a weights file, without torch."""
     config, tensors, _ = read_weights(path, sha256=sha256)
     return Compiled(config, tensors, threads=threads)
+
+
+def compiled(
+    config: ModelConfig, tensors: Mapping[str, npt.NDArray[Any]], threads: int = 1
+) -> Scorer | None:
+    """A network as compiled code, or None where only torch can run it."""
+    if config.preset == "paper":
+        return CompiledPaper(config, tensors, threads=threads) if compiles(config) else None
+    fits = config.d // config.heads % LANES == 0 and config.window >= 1
+    return Compiled(config, tensors, threads=threads) if fits else None

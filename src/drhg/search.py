@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from drhg import assembly
 from drhg import strings as string_removal
 from drhg.compiled import random_state
+from drhg.construct import hilbert_order, shaken_greedy
 from drhg.criteria import Accept
 from drhg.hypergraph import (
     Graphs,
@@ -42,7 +44,7 @@ from drhg.local_search import (
     kick_and_settle,
     neighbour_lists,
 )
-from drhg.problem import Instance, Metric, Solution, cost
+from drhg.problem import Instance, Ints, Metric, Solution, cost
 from drhg.repair import Repair
 
 if TYPE_CHECKING:
@@ -53,6 +55,12 @@ SPLIT = 3_000  # from so many nodes on, threads share one tour instead of each h
 WINDOW = 10_000  # positions up to which a destroyed cluster may spread along the tour
 ROUND = 0.1  # kicks per node and visit of a region
 WHOLE = 200_000  # up to here the whole tour is settled at once
+BREED = 8  # nodes from which on a population of tours is bred, if the time is enough
+FIRST = 8, 32  # tours of the first population; the next are as large as the time left allows
+COURSE = 100  # what a first population takes in all, in the time of making one tour
+CROWD = 6_000_000  # nodes of a population at most, over all its tours
+FINISH = 0.85  # share of the search after which only the shortest tour counts, not diversity
+STALE = 10  # generations that must bring something
 SYNC = 20  # kicks per node after which threads with tours of their own take over the best
 HOT, COLD = 0.3, 0.01  # temperatures of the string search, in mean edge lengths
 EXCHANGES = 10  # times that string searches on several threads take over the best plan
@@ -77,6 +85,19 @@ class Task:
     start: Solution
     seed: int
     threads: int
+
+
+def renumbered(instance: Instance) -> tuple[Instance, Ints]:
+    """The same TSP with nodes numbered along a Hilbert curve, and the old number of every node.
+
+    What is close then lies close in memory, which large tours need more than anything else.
+    """
+    assert instance.xy is not None
+    old = hilbert_order(instance.xy)
+    new = np.empty_like(old)
+    new[old] = np.arange(len(old))
+    fixed = tuple((int(new[a]), int(new[b])) for a, b in instance.fixed_edges)
+    return replace(instance, xy=instance.xy[old], fixed_edges=fixed), old
 
 
 def task_of(instance: Instance, start: Solution, seed: int, threads: int) -> Task:
@@ -188,8 +209,22 @@ def regions_together(
         yield [(i, walks[i].snapshot(1)) for i in left]
 
 
-def kicks(task: Task, slice: Slice) -> Iterator[Snapshot]:
-    """k-opt local search and kicks on the whole tour, or on regions of a large one."""
+def tours(task: Task, slice: Slice, elapsed: Elapsed) -> Iterator[Snapshot]:
+    """Breed a population of tours, or kick one large tour; large ones with nodes renumbered."""
+    if task.instance.n < SPLIT or task.instance.metric is Metric.EXPLICIT:
+        yield from _tours(task, slice, elapsed)
+        return
+    instance, old = renumbered(task.instance)
+    start = Solution([np.argsort(old)[task.start.tour]])
+    for found in _tours(task_of(instance, start, task.seed, task.threads), slice, elapsed):
+        yield replace(found, solution=partial(_numbered_back, found.solution, old))
+
+
+def _numbered_back(solution: Callable[[], Solution], old: Ints) -> Solution:
+    return Solution([old[solution().tour]])
+
+
+def _tours(task: Task, slice: Slice, elapsed: Elapsed) -> Iterator[Snapshot]:
     n = task.instance.n
     near = neighbour_lists(task.instance, task.nearness)
     tour = task.start.tour.astype(np.int32)
@@ -198,9 +233,16 @@ def kicks(task: Task, slice: Slice) -> Iterator[Snapshot]:
     how = (task.rules.space, task.rules.fixed, near, BREADTH, DEPTH)
     if n <= WHOLE:
         descend(*how, tour, pos)
-        yield _tour(task, 0, tour)
+        best = _tour(task, 0, tour)
+        yield best
     shared = task.instance.metric is not Metric.EXPLICIT and n >= SPLIT
     with ThreadPoolExecutor(task.threads) as pool:
+        if BREED <= n <= WHOLE:
+            found = best
+            for found in _breed(task, how, best, pool, slice, elapsed):
+                yield found
+            tour[:] = found.solution().tour  # if it gave up
+            pos[tour] = np.arange(n, dtype=np.int32)
         if shared and (task.threads > 1 or n > REGION):
             yield from _kick_regions(task, how, tour, pos, pool)
         else:
@@ -212,9 +254,110 @@ def _tour(task: Task, iterations: int, tour: Index) -> Snapshot:
     return Snapshot(iterations, float(cost(task.instance, kept)), lambda: kept)
 
 
+class _Herd:
+    """A population of locally optimal tours and their costs."""
+
+    def __init__(self, task: Task, how: tuple[Any, ...], size: int) -> None:
+        self.task, self.how, self.size = task, how, size
+        self.population = assembly.population_of(size, how[2])
+        self.costs = np.full(size, np.inf)
+
+    def settle(
+        self, row: int, make: Callable[[np.random.Generator], Ints], rng: np.random.Generator
+    ) -> None:
+        """Make a tour, improve it to a local optimum and put it in."""
+        order = make(rng)
+        tour, pos = order.astype(np.int32), np.empty(len(order), np.int32)
+        pos[tour] = np.arange(len(order), dtype=np.int32)
+        descend(*self.how, tour, pos)
+        self.admit(row, tour)
+
+    def admit(self, row: int, tour: Index) -> None:
+        """Put a tour in as it is."""
+        assembly.admit(self.population, row, tour)
+        self.costs[row] = cost(self.task.instance, Solution([tour.astype(np.int64)]))
+
+    def breed(self, fathers: Ints, mothers: Ints, *how: object) -> None:
+        """Let pairs have children, see `assembly.breed`."""
+        self.costs[fathers] -= assembly.breed(
+            *self.how[:3], self.population, fathers, mothers, *how
+        )
+
+    def snapshot(self, iterations: int, best: Snapshot) -> Snapshot:
+        """The best of these and one from before."""
+        row = int(np.argmin(self.costs))
+        if not self.costs[row] < best.cost - 1e-9:
+            return replace(best, iterations=iterations)
+        kept = Solution([self.population.tours[row].astype(np.int64)])
+        return Snapshot(iterations, float(self.costs[row]), lambda: kept)
+
+
+def _breed(
+    task: Task,
+    how: tuple[Any, ...],
+    best: Snapshot,
+    pool: ThreadPoolExecutor,
+    slice: Slice,
+    elapsed: Elapsed,
+) -> Iterator[Snapshot]:
+    """Populations of locally optimal tours, each bred until nothing comes of it any more.
+
+    An iteration is a tour made or a pair bred. Every thread has its own part of a generation, so
+    that nothing depends on how often Python looks.
+    """
+    n, threads = task.instance.n, task.threads
+    rng = np.random.default_rng([task.seed, 2])
+    states = [random_state(task.seed, 1 + i) for i in range(threads)]
+    make = shaken_greedy(task.instance, how[2])
+    size = first = max(FIRST[0], min(FIRST[1], 160_000 // n))
+    while True:
+        begun = elapsed()
+        herd = _Herd(task, how, size)
+        for begin in range(0, size, threads):
+            rows = range(begin, min(begin + threads, size))
+            chances = rng.spawn(len(rows))
+            list(pool.map(herd.settle, rows, (make,) * len(rows), chances))
+            best = herd.snapshot(len(rows), best)
+            yield best
+            if n > SPLIT and size == first and (elapsed() - begun) * COURSE > rows.stop:
+                return  # the time given will not do
+        history = [(float(herd.costs.mean()), best.cost)]
+        while len(history) <= STALE or _moving(history):
+            last = elapsed() > FINISH
+            if last and best.cost < herd.costs.min() - 1e-9:
+                herd.admit(int(np.argmax(herd.costs)), best.solution().tour.astype(np.int32))
+            assembly.count_shares(how[2], herd.population)
+            parts = np.array_split(rng.permutation(size), threads)
+            guests = herd.population.links[[part[0] for part in parts]]
+            done = 0
+            while done < len(parts[0]):
+                each = max(1, -(-slice() // threads))
+                jobs = []
+                for i, part in enumerate(parts):
+                    fathers = part[done : done + each]
+                    mothers = np.append(part, -1 - (i + 1) % threads)[done + 1 :][: len(fathers)]
+                    what = (guests, assembly.KIDS, not last, states[i])
+                    jobs.append(pool.submit(herd.breed, fathers, mothers, *what))
+                for job in jobs:
+                    job.result()
+                best = herd.snapshot(min(each, len(parts[0]) - done) * threads, best)
+                done += each
+                yield best
+            history.append((float(herd.costs.mean()), best.cost))
+        now = elapsed()
+        grow = 0.6 * (1 - now) / (now - begun) if now > begun else 2.0
+        size = max(first, min(int(size * grow), CROWD // n))
+
+
+def _moving(history: list[tuple[float, float]]) -> bool:
+    """Whether the mean or the best of a population has fallen in the last generations."""
+    mean, best = history[-1 - STALE]
+    return history[-1][1] < best - 1e-9 or history[-1][0] < mean * (1 - 1e-4)
+
+
 def _kick_copies(
     task: Task,
-    how: tuple[object, ...],
+    how: tuple[Any, ...],
     tour: Index,
     pos: Index,
     pool: ThreadPoolExecutor,
@@ -240,7 +383,7 @@ def _kick_copies(
 
 
 def _kick_regions(
-    task: Task, how: tuple[object, ...], tour: Index, pos: Index, pool: ThreadPoolExecutor
+    task: Task, how: tuple[Any, ...], tour: Index, pos: Index, pool: ThreadPoolExecutor
 ) -> Iterator[Snapshot]:
     """All threads work on one tour: each has a stretch of it, and in that one region at a time.
 

@@ -470,7 +470,7 @@ def _search(
     elif instance.is_cvrp:
         yield from search.strings(task, pace, elapsed, max_iters)
     else:
-        yield from search.kicks(task, pace)
+        yield from search.tours(task, pace, elapsed)
 
 
 def _say_if_cold() -> None:
@@ -515,8 +515,9 @@ def _network(found: weights.Weights, device: str, threads: int) -> neural.Scorer
     """Compiled code where there is some, which needs no torch; else torch, on the device asked."""
     from drhg import neural
 
-    if found.config.preset == "economy" and device != "cuda":
-        return neural.Compiled(found.config, found.tensors, threads=threads)
+    network = None if device == "cuda" else neural.compiled(found.config, found.tensors, threads)
+    if network is not None:
+        return network
     try:
         from drhg import model
     except ModuleNotFoundError as error:

@@ -11,6 +11,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
 import typer
 
+from drhg.benchmark.commands import app as bench
 from drhg.cli.shell import (
     BAD_INPUT,
     INFEASIBLE,
@@ -81,6 +83,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(bench)
 
 
 def main() -> NoReturn:
@@ -110,6 +113,11 @@ def _run() -> int:
         return USAGE
     except BrokenPipeError:
         return SOME_FAILED
+    except DrhgError as error:
+        if os.environ.get("DRHG_DEBUG"):
+            raise
+        say(str(error))
+        return BAD_INPUT
     except Exception as error:
         if os.environ.get("DRHG_DEBUG"):
             raise
@@ -214,6 +222,11 @@ Vehicles: TypeAlias = Annotated[
 Threads: TypeAlias = Annotated[
     int | None, option(SEARCH, "--threads", min=1, metavar="N", help="Number of threads.")
 ]
+RayAddress: TypeAlias = Annotated[
+    str | None,
+    option(SEARCH, "--ray", metavar="ADDRESS|local",
+            help="Solve the instances on a Ray cluster, side by side (extra `ray`)."),
+]  # fmt: skip
 Output: TypeAlias = Annotated[
     Path | None,
     option(OUTPUT, "-o", "--output", metavar="OUT",
@@ -269,6 +282,7 @@ class SolveOptions:
             ("drhg solve a280.tsp -n 5000 -s 7", "the same result every time"),
             ("drhg solve a280.tsp -t 60 -i best.tour", "go on from a known tour"),
             ("drhg solve *.vrp -t 30 -o plans/ -f json", "many files, one JSON line each"),
+            ("drhg solve *.vrp -t 30 -o plans/ --ray local", "the same, side by side on Ray"),
             ("drhg solve a280.tsp --repair neural -n 1000", "the paper's loop and a network"),
             ("drhg solve *.tsp --repair neural --batch", "the same, as one batch"),
         ],
@@ -288,6 +302,7 @@ def solve(
     repair: RepairName = "auto",
     vehicles: Vehicles = None,
     threads: Threads = None,
+    ray: RayAddress = None,
     k: KRange = None,
     centres: Centres = "uniform",
     model: Model = "auto",
@@ -315,7 +330,13 @@ def solve(
         "target": target, "seed": seed, "repair": repair, "threads": threads, **regions,
     }  # fmt: skip
     options = SolveOptions(search, init, vehicles, output, trace, plot, format, quiet, batch)
-    raise typer.Exit(_solve_all(files, options))
+    if ray is not None and trace is not None:
+        raise typer.BadParameter("--trace follows a search on this machine, not on a cluster.")
+    if ray is not None and batch:
+        raise typer.BadParameter("--batch solves on this machine, --ray on a cluster: choose one.")
+    raise typer.Exit(
+        _solve_all(files, options) if ray is None else _solve_away(files, options, ray)
+    )
 
 
 def _known_names(init: str, repair: str) -> None:
@@ -376,6 +397,58 @@ def _solve_all(files: Sequence[Path], options: SolveOptions) -> int:
     with opened as trace:
         codes = solve(jobs, options, report, trace)
     report.close()
+    return _exit_code(codes)
+
+
+def _solve_away(files: Sequence[Path], options: SolveOptions, address: str) -> int:
+    """Solve all files side by side on a Ray cluster; whoever is done first is reported first."""
+    from drhg.workers import spread
+
+    outputs = _destinations(files, options.output, len(files) > 1, None)
+    pictures = _destinations(files, options.plot, len(files) > 1, ".png")
+    report = Report(options.format is Format.json)
+    codes, jobs, tasks = [], [], []
+    for path, output, picture in zip(files, outputs, pictures, strict=True):
+        try:
+            with blaming(path):
+                instance = _read_instance(path, options.vehicles)
+                start = _start(options.init, instance)
+                jobs.append((path, _fitting(output, path, instance), picture))
+                tasks.append((instance, start, options.search))
+        except typer.Exit as failure:
+            codes.append(failure.exit_code)
+    cores = options.search["threads"] or 1
+    workers = max(1, (os.cpu_count() or 1) // cores)
+    with closing(spread(_solve_task, tasks, workers=workers, ray=address, cores=cores)) as ends:
+        for done in ends:
+            path, output, picture = jobs[done.index]
+            try:
+                with blaming(path):
+                    if done.error is not None:
+                        raise done.error
+                report.add(done.value)
+                if done.value.status == "infeasible":
+                    say(f"{path}: {_left_out(done.value)}")
+                    raise typer.Exit(INFEASIBLE)
+                with blaming(path, SOME_FAILED):
+                    _save(done.value, output, picture)
+                codes.append(OK)
+            except typer.Exit as failure:
+                codes.append(failure.exit_code)
+    report.close()
+    return _exit_code(codes)
+
+
+def _solve_task(task: tuple[Instance, str | Solution, dict[str, Any]]) -> Result:
+    """On a worker: one instance, on as many threads as it was given cores."""
+    from drhg import solver
+
+    instance, start, search = task
+    return solver.solve(instance, init=start, **search | {"threads": search["threads"] or 1})
+
+
+def _exit_code(codes: Sequence[int]) -> int:
+    """Of several instances: theirs if they agree, else that some failed."""
     if STOP.requested():
         return STOP.exit_code
     failed = set(codes) - {OK}

@@ -30,7 +30,7 @@ def cores() -> int:
 @app.command(
     epilog=epilog(
         [
-            ("drhg label -n 100 -c 100000 --data labels", "five shards, 20 minutes on two cores"),
+            ("drhg label -n 100 -c 100000 --data labels", "five shards, 17 minutes on two cores"),
             ("drhg label -n 1000 -c 500 --data labels", "about 5 s per instance and core"),
             ("drhg label -n 100 -c 5000 --routes --data labels", "CVRPs, 1 s each"),
         ],
@@ -127,7 +127,7 @@ def _show(entry: dict[str, Any]) -> None:
     parts = [f"step {entry['step']:,}", f"loss {entry['loss']:.4f}"]
     parts += [f"{entry['per_second']:,.0f} decisions/s"]
     gaps = [f"{key} {value:.2f} %" for key, value in entry.items() if key.startswith("gap")]
-    say("  ".join(parts + gaps))
+    say(", ".join(parts + gaps))
 
 
 @app.command(

@@ -92,7 +92,7 @@ def _save(
     path: Path, seed: int, n: int, rows: npt.NDArray[np.int64], problems: Sequence[Problem]
 ) -> None:
     data = io.BytesIO()
-    named: dict[str, npt.NDArray[Any]] = {}
+    named: dict[str, Any] = {}
     solved = [problem for problem in problems if isinstance(problem, Instance)][: len(rows)]
     if solved:
         named["xy"] = np.stack([np.asarray(instance.xy) for instance in solved])

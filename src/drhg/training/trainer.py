@@ -34,7 +34,7 @@ from drhg.errors import ModelError
 from drhg.hypergraph import Flags
 from drhg.model import ModelConfig, Network, build, device_of, fill, save_model, tensors_of
 from drhg.network_kernels import layout, learn_rows
-from drhg.neural import GROUP, Compiled, NeuralRepair, Scorer, State
+from drhg.neural import GROUP, NeuralRepair, Scorer, State, compiled
 from drhg.problem import cost
 from drhg.solver import solve_many
 from drhg.training.data import HELD_OUT, Plans, Recipe, Tours, draw, held_out_gap, read_labels
@@ -308,10 +308,9 @@ class Trainer:
         `gap_solve` of whole solutions after `solve_iters` iterations from the paper's start. Both
         are against the labels.
         """
-        model: Scorer = self.average
-        if self.config.network.preset == "economy":
-            tensors = {name: t.cpu().numpy() for name, t in self.average.state_dict().items()}
-            model = Compiled(self.config.network, tensors, threads=self.threads)
+        tensors = {name: t.cpu().numpy() for name, t in self.average.state_dict().items()}
+        quick = compiled(self.config.network, tensors, self.threads) if self.flat.is_cpu else None
+        model: Scorer = quick or self.average
         out = {}
         for m in (m for m in HELD_OUT_SIZES if m < self.held.largest):
             out[f"gap_{m}"] = round(held_out_gap(model, self.held, m), 3)

@@ -367,7 +367,7 @@ def load(name: str, folder: Path = FOLDER) -> Weights:
 def fitting(n: int, routes: bool, folder: Path = FOLDER) -> str:
     """The weights in the box for an instance of n nodes: those meant for the next larger size.
 
-    Only weights that run without torch are considered. A card without `n` fits any size.
+    Only the economical network is considered. A card without `n` fits any size.
     """
     sizes = {
         name: float(entry["card"].get("n", math.inf))

@@ -1,0 +1,19 @@
+"""Benchmarks: the paper's tables by one command each, beside rivals that run in the same minutes.
+
+A suite is a list of jobs (an instance and a method); a job becomes one row of JSON; rows become
+RESULTS.md. Nothing here is needed to solve a problem.
+"""
+
+from __future__ import annotations
+
+# Here, where nothing heavy is imported, because `--help` shows them.
+TITLES = {
+    "tsp": "Uniform tours of 100 to 10,000 nodes (Table 1).",
+    "equal-time": "Rivals given the same 0.1, 1, 5 and 20 seconds (Table 2).",
+    "cvrp": "Uniform plans of 100 to 1,000 customers (Table 3).",
+    "tsplib": "The paper's 77 TSPLIB instances (Tables 4, 6, 7).",
+    "cvrplib": "CVRPLIB sets A, B, E, F, M, P and X (Table 5).",
+    "train-size": "Networks trained on graphs of other sizes (Table 8).",
+    "destroy-degree": "More or fewer nodes destroyed at a time (Table 9).",
+    "non-optimal": "How often TSP100 ends above the best known (Figure 3).",
+}

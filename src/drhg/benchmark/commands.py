@@ -1,0 +1,295 @@
+"""`drhg bench`: a command per suite, and what turns rows into results."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from drhg.benchmark import TITLES
+from drhg.errors import DrhgError
+from drhg.report import say
+
+ROWS = Path("benchmarks/rows")
+
+_EXAMPLES = (
+    "  [cyan]drhg bench tsp --quick[/cyan]                     [dim]minutes, a fixed subset[/dim]",
+    "  [cyan]drhg bench tsp --against fast_tsp,ortools[/cyan]  [dim]hours, resumable[/dim]",
+    "  [cyan]drhg bench cvrplib --only X --data DIR[/cyan]     [dim]one set of a library[/dim]",
+    "  [cyan]drhg bench report[/cyan]                          [dim]rows to RESULTS.md[/dim]",
+)
+
+app = typer.Typer(
+    name="bench",
+    help="Measure: the paper's tables by one command each, beside other solvers.",
+    epilog="\n".join(["[bold]Examples[/bold]", *_EXAMPLES]),
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+Rows: TypeAlias = Annotated[
+    Path, typer.Option("-o", "--rows", metavar="DIR", help="Folder of the rows (JSONL).")
+]
+Quick: TypeAlias = Annotated[
+    bool, typer.Option("--quick", help="A fixed subset, under 15 minutes on two cores.")
+]
+Instances: TypeAlias = Annotated[
+    int | None, typer.Option("--instances", min=1, metavar="N", help="The first N of each set.")
+]
+Only: TypeAlias = Annotated[
+    str, typer.Option("--only", metavar="NAMES", help="Only these sets or instances, by commas.")
+]
+Data: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--data", metavar="DIR", help="TSPLIB and CVRPLIB; by default $DRHG_DATA."),
+]
+Seed: TypeAlias = Annotated[int, typer.Option("-s", "--seed", min=0, help="Of every solver.")]
+Jobs: TypeAlias = Annotated[
+    int, typer.Option("-j", "--jobs", min=1, metavar="N", help="Instances solved at a time.")
+]
+Ray: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--ray", metavar="ADDRESS|local", help="Run on a Ray cluster (extra `ray`)."),
+]
+
+
+def _by_commas(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _suite_command(name: str) -> Callable[..., None]:
+    def command(
+        quick: Quick = False,
+        instances: Instances = None,
+        only: Only = "",
+        repair: Annotated[
+            str,
+            typer.Option("--repair", metavar="NAMES",
+                         help="Variants of drhg, by commas: auto, local, insertion, neural."),
+        ] = "",
+        time_limit: Annotated[
+            float | None,
+            typer.Option("-t", "--time-limit", min=0, metavar="SECONDS",
+                         help="Per instance, instead of the suite's limits."),
+        ] = None,
+        max_iters: Annotated[
+            int | None,
+            typer.Option("-n", "--max-iters", min=1, metavar="ITERS",
+                         help="Of drhg, instead of seconds; such rows repeat exactly."),
+        ] = None,
+        against: Annotated[
+            str | None,
+            typer.Option("--against", metavar="NAMES",
+                         help="Rivals, by commas: fast_tsp, ortools, pyvrp, hygese, elkai."),
+        ] = None,
+        seed: Seed = 0,
+        threads: Annotated[
+            int | None,
+            typer.Option("--threads", min=1, metavar="N",
+                         help="Per instance, for every solver; by default all cores over --jobs."),
+        ] = None,
+        jobs: Jobs = 1,
+        ray: Ray = None,
+        data: Data = None,
+        nets: Annotated[
+            Path | None,
+            typer.Option("--nets", metavar="DIR", help="Networks of `train-size`."),
+        ] = None,
+        rows: Rows = ROWS,
+        fresh: Annotated[
+            bool, typer.Option("--fresh", help="Make rows again that are there already.")
+        ] = False,
+    ) -> None:  # fmt: skip
+        from drhg.benchmark import rivals, run, suites
+        from drhg.solver import REPAIRS
+
+        unknown = [r for r in _by_commas(repair) if r not in REPAIRS]
+        if unknown:
+            known = ", ".join(REPAIRS)
+            raise typer.BadParameter(f"{unknown[0]!r} is not one of: {known}.")
+        here = None
+        if against is not None:
+            chosen, absent = rivals.chosen(against)
+            here = tuple(chosen)
+            for package in absent:
+                say(f"{package} is not installed and is left out")
+        choice = suites.Choice(
+            quick=quick, instances=instances, only=_by_commas(only), data=data,
+            nets=nets or suites.NETS, repairs=_by_commas(repair), time_limit=time_limit,
+            max_iters=max_iters, seed=seed, threads=threads or max(1, run.cores() // jobs),
+            rivals=here,
+        )  # fmt: skip
+        ran = run.run_suite(
+            suites.SUITES[name], choice, rows, workers=jobs, ray=ray, fresh=fresh, say=say
+        )
+        say(f"{name}: {ran.new} new rows, {ran.before} kept, {ran.failed} failed")
+        print(ran.path)
+
+    return command
+
+
+for _name, _help in TITLES.items():
+    app.command(_name, help=_help)(_suite_command(_name))
+
+
+@app.command()
+def demo(
+    nodes: Annotated[int, typer.Option("-n", "--nodes", min=10, help="Of the instance.")] = 100,
+    seed: Seed = 5,
+    repair: Annotated[
+        str, typer.Option("--repair", metavar="NAME", help="neural or local.")
+    ] = "neural",
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="PNG", help="Picture to write.")
+    ] = Path("demo.png"),
+) -> None:
+    """Draw one step of destroy and repair as a film strip (the paper's last figure)."""
+    from drhg import plotting
+    from drhg.generate import uniform_tsp
+    from drhg.neural import NeuralRepair, load_compiled
+    from drhg.problem import cost
+    from drhg.repair import LocalSearchRepair, Repair
+    from drhg.weights import shipped
+
+    if repair not in ("neural", "local"):
+        raise typer.BadParameter(f"{repair!r} is not one of: neural, local.")
+    instance = uniform_tsp(nodes, seed)
+    repairer: Repair = LocalSearchRepair()
+    if repair == "neural":
+        path, sha256 = shipped("economy")
+        repairer = NeuralRepair(load_compiled(str(path), sha256=sha256))
+    step = plotting.film_strip(output, instance, seed=seed, repair=repairer)
+    before, after = cost(instance, step.before), cost(instance, step.after)
+    say(f"{instance.name}: {len(step.pieces)} hyper-edges, {before:.4f} -> {after:.4f}")
+    print(output)
+
+
+@app.command()
+def references(
+    suite: Annotated[str, typer.Argument(help="Whose instances: tsp, equal-time, cvrp, ...")],
+    quick: Quick = False,
+    instances: Instances = None,
+    only: Only = "",
+    time_limit: Annotated[
+        float | None, typer.Option("-t", "--time-limit", min=0.1, help="Per instance.")
+    ] = None,
+    jobs: Jobs = 1,
+    data: Data = None,
+    rows: Rows = ROWS,
+    again: Annotated[
+        bool, typer.Option("--again", help="Also for instances that have one; the best is kept.")
+    ] = False,
+) -> None:
+    """Find costs to compare with, by long runs of fast_tsp and hygese; kept beside the rows."""
+    from drhg.benchmark import references as known
+    from drhg.benchmark import run, suites
+
+    if suite not in TITLES:
+        raise typer.BadParameter(f"{suite!r} is not one of: {', '.join(TITLES)}.")
+    choice = suites.Choice(quick=quick, instances=instances, only=_by_commas(only), data=data)
+    have = run.known_references(choice, rows)
+    found = [i for part in suites.SUITES[suite].parts for i in part.chosen(choice)]
+    todo = [
+        i for i in found
+        if have.of(i) is None or (again and have.of(i).kind == known.HERE)  # type: ignore[union-attr]
+    ]  # fmt: skip
+    seconds = sum(time_limit or known.long_seconds(i) for i in todo) / jobs
+    say(f"{suite}: {len(todo)} of {len(found)} references to make, about {seconds / 60:.0f} min")
+    path = rows / "references.json"
+    rows.mkdir(parents=True, exist_ok=True)
+    failed = known.measure(todo, path, seconds=time_limit, workers=jobs, say=say)
+    print(path)
+    raise typer.Exit(1 if failed else 0)
+
+
+@app.command()
+def report(
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Rows; by default all of benchmarks/rows.")
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="What to write.")
+    ] = Path("RESULTS.md"),
+    plots: Annotated[
+        Path | None, typer.Option("--plots", metavar="DIR", help="Draw pictures into this folder.")
+    ] = Path("docs/results"),
+) -> None:
+    """Turn rows into RESULTS.md: tables, spreads, rank-sum tests, pictures, and the bad rows."""
+    from drhg.benchmark import results, rows
+    from drhg.io import atomic_write
+
+    paths = files or sorted(ROWS.glob("*.jsonl"))
+    if not paths:
+        raise DrhgError("no rows; make some with: drhg bench tsp --quick", file=str(ROWS))
+    found = rows.read_rows(paths)
+    pictures = []
+    if plots is not None:
+        for caption, path in results.draw(found, plots):
+            pictures.append((caption, os.path.relpath(path, output.parent)))
+    atomic_write(output, results.results(found, pictures))
+    say(f"{len(found)} rows, {len(pictures)} pictures")
+    print(output)
+
+
+@app.command()
+def repeat(
+    file: Annotated[Path, typer.Argument(help="Rows of one suite.")],
+    count: Annotated[int, typer.Option("--count", min=1, help="How many rows, evenly.")] = 3,
+    data: Data = None,
+) -> None:
+    """Run rows again that were made with -n, and compare their costs: they must be the same."""
+    from drhg.benchmark import rows, run, suites
+
+    found = [row for row in rows.read_rows([file]) if row["max_iters"] and row["cost"] is not None]
+    if not found:
+        raise DrhgError("no row in it was made with -n", file=str(file))
+    different = 0
+    for row in found[:: max(1, len(found) // count)][:count]:
+        again = run.repeat(row, suites.SUITES[row["suite"]], suites.Choice(data=data))
+        same = again["cost"] == row["cost"]
+        different += not same
+        word = "the same" if same else f"then {row['cost']}, now {again['cost']}"
+        print(f"{row['instance']} {row['solver']}, {row['limit']}: {word}")
+    raise typer.Exit(1 if different else 0)
+
+
+@app.command()
+def gate(
+    update: Annotated[bool, typer.Option("--update", help="Make this the new baseline.")] = False,
+    baseline: Annotated[
+        Path | None, typer.Option("--baseline", metavar="FILE", help="Instead of the package's.")
+    ] = None,
+) -> None:
+    """Solve a small fixed set; fail if the mean gap is 0.1 points worse than the baseline."""
+    from drhg.benchmark import gate as gates
+    from drhg.benchmark.run import described
+    from drhg.benchmark.statistics import mean
+    from drhg.io import atomic_write
+
+    path = baseline or gates.BASELINE
+    base: dict[str, Any] = {"references": {}}
+    if path.exists() or not update:
+        base = gates.read_baseline(path)
+    if update:
+        for name, best in gates.references(base["references"], 5.0):
+            say(f"{name}: reference {best:.6g}")
+    made = {}
+    for name, row in gates.measure(base["references"]):
+        made[name] = row
+        say(described(row))
+    if update:
+        bad = [name for name, row in made.items() if row["cost"] is None]
+        if bad:
+            raise DrhgError(f"no baseline from failed cases: {', '.join(bad)}")
+        atomic_write(path, gates.new_baseline(base["references"], made))
+        print(path)
+        return
+    wrong = gates.verdict(made, base)
+    average = mean(list(gates.gaps_of(made).values()))
+    print(f"mean gap {average:.3f} % of {len(made)} cases; baseline {base['mean_gap']:.3f} %")
+    for reason in wrong:
+        say(reason)
+    raise typer.Exit(1 if wrong else 0)

@@ -1,0 +1,125 @@
+"""What is said about many rows: means, spreads, the rank-sum test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from drhg.benchmark.references import HERE, Reference
+from drhg.benchmark.rows import LATE, OK, Row
+
+NON_OPTIMAL = 1e-4  # percent above the reference that count as not optimal
+START = "start"  # the limit of a first solution: none
+
+
+def mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+def spread(values: Sequence[float]) -> float:
+    """The sample standard deviation."""
+    if len(values) < 2:
+        return math.nan
+    middle = mean(values)
+    return math.sqrt(math.fsum((v - middle) ** 2 for v in values) / (len(values) - 1))
+
+
+def rank_sum(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """Two-sided p-value of the rank-sum test (Wilcoxon, Mann and Whitney), as in the paper.
+
+    The chance of gaps so far apart if both solvers were the same; nan for fewer than three.
+    """
+    if min(len(ours), len(theirs)) < 3:
+        return math.nan
+    if set(ours) == set(theirs) and len(set(ours)) == 1:
+        return 1.0
+    from scipy.stats import mannwhitneyu
+
+    return float(mannwhitneyu(ours, theirs, alternative="two-sided").pvalue)
+
+
+@dataclass
+class Line:
+    """The rows of one solver under one limit on one set."""
+
+    set: str
+    solver: str
+    limit: str
+    rows: list[Row] = field(default_factory=list)
+
+    @property
+    def ours(self) -> bool:
+        return self.solver.split()[0] == "drhg"
+
+    @property
+    def valid(self) -> list[Row]:
+        return [row for row in self.rows if row["status"] in (OK, LATE)]
+
+    @property
+    def marked(self) -> list[Row]:
+        return [row for row in self.rows if row["status"] != OK]
+
+    def values(self, name: str) -> list[float]:
+        return [row[name] for row in self.valid if row.get(name) is not None]
+
+    @property
+    def non_optimal(self) -> int:
+        return sum(gap > NON_OPTIMAL for gap in self.values("gap"))
+
+    @property
+    def kinds(self) -> list[str]:
+        return sorted({row["reference_kind"] for row in self.valid if row["reference_kind"]})
+
+
+def paired(ours: Line, theirs: Line, name: str = "gap") -> tuple[list[float], list[float]]:
+    """Both lines' values on the instances that both solved, never on different ones."""
+    a = {row["instance"]: row[name] for row in ours.valid if row.get(name) is not None}
+    b = {row["instance"]: row[name] for row in theirs.valid if row.get(name) is not None}
+    common = [instance for instance in a if instance in b]
+    return [a[i] for i in common], [b[i] for i in common]
+
+
+def verdict(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    """+ if our mean gap is lower, - if it is higher, = if neither."""
+    if not ours:
+        return ""
+    difference = mean(ours) - mean(theirs)
+    return "=" if abs(difference) < 1e-6 else "+" if difference < 0 else "-"
+
+
+def with_references(rows: Iterable[Row]) -> list[Row]:
+    """Gaps against the best that is known now.
+
+    Where the reference is no proof but a long run, or there is none, any row may have found better.
+    """
+    rows = [dict(row) for row in rows]
+    best: dict[str, float] = {}
+    for row in rows:
+        if row["reference_kind"] in (HERE, None):
+            known = [v for v in (row["cost"], row["reference"]) if v is not None]
+            best[row["instance"]] = min([*known, best.get(row["instance"], math.inf)])
+    for row in rows:
+        if row["reference_kind"] in (HERE, None) and row["cost"] is not None:
+            row["reference"], row["reference_kind"] = best[row["instance"]], HERE
+            row["gap"] = Reference(row["reference"], HERE).gap(row["cost"])
+    return rows
+
+
+def lines_of(rows: Iterable[Row], total: str | None = None) -> list[Line]:
+    """Rows grouped by set, solver and limit, in the order they came; `total` adds a set of all."""
+    found: dict[tuple[str, str, str], Line] = {}
+    for row in rows:
+        for name in (row["set"], *([] if total is None else [total])):
+            key = (name, row["solver"], row["limit"])
+            found.setdefault(key, Line(*key)).rows.append(row)
+    return list(found.values())
+
+
+def counterpart(line: Line, lines: Sequence[Line]) -> Line | None:
+    """Our line that this one is compared with: same set, same limit; any limit for a start."""
+    if line.ours:
+        return None
+    here = [other for other in lines if other.ours and other.set == line.set]
+    same = [other for other in here if line.limit in (other.limit, START)]
+    return same[0] if same else None

@@ -1,0 +1,171 @@
+"""Many tasks at once: here, on processes of this machine, or on a Ray cluster.
+
+A worker that dies costs a second attempt, never a task; a task that raises is reported, and the
+others go on.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from multiprocessing import connection, get_context
+from typing import Any
+
+from drhg.errors import DrhgError
+
+ATTEMPTS = 3  # how often a task is tried whose worker dies
+
+
+@dataclass(frozen=True)
+class Done:
+    """The end of a task: its value, or the error that it ended with."""
+
+    index: int
+    value: Any = None
+    error: Exception | None = None
+
+
+def spread(
+    function: Callable[[Any], Any],
+    tasks: Sequence[Any],
+    *,
+    workers: int = 1,
+    ray: str | None = None,
+    cores: int = 1,
+    attempts: int = ATTEMPTS,
+) -> Generator[Done, None, None]:
+    """Apply a function to all tasks and yield each end as it comes, in any order.
+
+    One worker means this process. `ray` is the address of a cluster, or "local" for a new one on
+    this machine; a task there takes `cores` cores. Function, tasks and values must be picklable.
+
+    >>> [done.value for done in spread(abs, [-1, 2])]
+    [1, 2]
+    """
+    if ray is not None:
+        return _on_ray(function, tasks, ray, workers, cores, attempts)
+    if workers > 1:
+        return _on_processes(function, tasks, workers, attempts)
+    return _here(function, tasks)
+
+
+def _here(function: Callable[[Any], Any], tasks: Sequence[Any]) -> Generator[Done, None, None]:
+    for index, task in enumerate(tasks):
+        try:
+            done = Done(index, function(task))
+        except Exception as error:
+            done = Done(index, error=error)
+        yield done
+
+
+def _serve(pipe: connection.Connection, function: Callable[[Any], Any]) -> None:
+    """A worker: answers one task after the other until nobody asks any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who started us
+    while True:
+        try:
+            index, task = pipe.recv()
+        except EOFError:
+            return
+        try:
+            done = Done(index, function(task))
+        except DrhgError as error:
+            done = Done(index, error=error)
+        except Exception as error:  # of a type that may not survive the journey
+            done = Done(index, error=RuntimeError(f"{type(error).__name__}: {error}"))
+        pipe.send(done)
+
+
+def _on_processes(
+    function: Callable[[Any], Any], tasks: Sequence[Any], workers: int, attempts: int
+) -> Generator[Done, None, None]:
+    context = get_context("spawn")  # numba's threads and locks do not survive a fork
+    todo = list(range(len(tasks)))[::-1]
+    tries = [0] * len(tasks)
+    busy: dict[connection.Connection, tuple[Any, int]] = {}  # pipe -> (process, task)
+    every: list[Any] = []
+    idle: list[tuple[Any, connection.Connection]] = []
+    try:
+        while todo or busy:
+            while todo and len(busy) < workers:
+                if not idle:
+                    near, far = context.Pipe()
+                    process = context.Process(target=_serve, args=(far, function))
+                    process.start()
+                    far.close()
+                    every.append(process)
+                    idle.append((process, near))
+                process, pipe = idle.pop()
+                index = todo.pop()
+                busy[pipe] = process, index
+                with suppress(OSError):  # already dead, which is noticed below
+                    pipe.send((index, tasks[index]))
+            ready = connection.wait(list(busy))
+            for pipe in [pipe for pipe in busy if pipe in ready]:
+                process, index = busy.pop(pipe)
+                try:
+                    done = pipe.recv()
+                    idle.append((process, pipe))
+                except (EOFError, OSError):
+                    pipe.close()
+                    process.join()
+                    tries[index] += 1
+                    if tries[index] < attempts:
+                        todo.append(index)
+                        continue
+                    done = Done(index, error=_died(tries[index], f"exit {process.exitcode}"))
+                yield done
+    finally:
+        for process in every:
+            process.kill()
+        for process in every:
+            process.join()
+
+
+def _died(times: int, how: str) -> DrhgError:
+    return DrhgError(f"its worker died {times} times ({how})")
+
+
+def _on_ray(
+    function: Callable[[Any], Any],
+    tasks: Sequence[Any],
+    address: str,
+    workers: int,
+    cores: int,
+    attempts: int,
+) -> Generator[Done, None, None]:
+    try:
+        ray: Any = import_module("ray")
+    except ImportError:
+        raise DrhgError("Ray is not installed; add it with: pip install 'drhg[ray]'") from None
+    ours = not ray.is_initialized()
+    if ours:
+        size = {"num_cpus": max(1, workers) * cores} if address == "local" else {}
+        try:
+            ray.init(address, include_dashboard=False, log_to_driver=False, **size)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise DrhgError(f"no Ray cluster at {address}: {error}") from None
+    try:
+        remote = ray.remote(num_cpus=cores, max_retries=attempts - 1)(function)
+        window = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)) // cores)
+        todo = list(range(len(tasks)))[::-1]
+        pending: dict[Any, int] = {}
+        while todo or pending:
+            while todo and len(pending) < window:
+                index = todo.pop()
+                pending[remote.remote(tasks[index])] = index
+            finished, _ = ray.wait(list(pending), num_returns=1)
+            index = pending.pop(finished[0])
+            try:
+                done = Done(index, ray.get(finished[0]))
+            except ray.exceptions.RayTaskError as error:  # the function raised
+                cause = error.cause
+                done = Done(index, error=cause if isinstance(cause, Exception) else error)
+            except ray.exceptions.RayError as error:  # the worker or its machine is gone
+                done = Done(index, error=_died(attempts, type(error).__name__))
+            yield done
+    finally:
+        if ours:
+            ray.shutdown()

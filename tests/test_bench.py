@@ -1,0 +1,499 @@
+"""Benchmarks: rows that last, references, statistics, suites, the report and the gate."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import drhg
+from drhg.benchmark import TITLES, gate, results, run, statistics
+from drhg.benchmark.jobs import Job, Method, run_job
+from drhg.benchmark.published import published
+from drhg.benchmark.references import (
+    EXPECTED,
+    HERE,
+    Reference,
+    References,
+    expected_optimum,
+    measure,
+)
+from drhg.benchmark.rivals import RIVALS, unrounded
+from drhg.benchmark.rows import NEEDED, Row, RowFile, digest, key_of, read_rows
+from drhg.benchmark.suites import DEGREES, SUITES, Choice, net_file, paper_tsplib
+from drhg.errors import DrhgError
+
+DATA = os.environ.get("DRHG_DATA")
+needs_data = pytest.mark.skipif(DATA is None, reason="TSPLIB and CVRPLIB are not at hand")
+SMALL = Choice(instances=2, only=("TSP100",), max_iters=30, rivals=())
+
+
+def made(**more: Any) -> Row:
+    row: Row = {
+        "suite": "tsp", "set": "TSP100", "instance": "a", "n": 100, "solver": "drhg",
+        "limit": "1 s", "status": "ok", "cost": 10.0, "gap": 0.0, "reference": 10.0,
+        "reference_kind": HERE, "seconds": 1.0, "iterations": 5, "seed": 0, "threads": 1,
+        "time_limit": 1.0, "max_iters": None, "config_hash": "c", "cpu": "x", "cores": 2,
+        "commit": "abc", "when": "2026-01-01T00:00:00+00:00",
+    }  # fmt: skip
+    return row | more
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+def test_rows_come_back_and_the_last_of_a_key_counts(tmp_path: Path) -> None:
+    path = tmp_path / "sub" / "rows.jsonl"
+    with RowFile(path) as file:
+        file.add(made(cost=3.0))
+        file.add(made(instance="b"))
+        file.add(made(cost=2.0))
+    assert [(r["instance"], r["cost"]) for r in read_rows([path])] == [("b", 10.0), ("a", 2.0)]
+
+
+def test_a_torn_line_is_dropped_and_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    with RowFile(path) as file:
+        file.add(made())
+    with path.open("a") as torn:
+        torn.write('{"suite": "tsp", "ins')
+    assert len(read_rows([path])) == 1
+    with RowFile(path) as file:
+        file.add(made(instance="b"))
+    assert [r["instance"] for r in read_rows([path])] == ["a", "b"]
+
+
+@pytest.mark.parametrize("line", ["nonsense", "[]", "{}", "null", '{"suite": 1}'])
+def test_what_is_no_row_is_refused_with_its_line(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(made()) + "\n" + line + "\n")
+    with pytest.raises(DrhgError, match=r"rows.jsonl:2: not a row"):
+        read_rows([path])
+
+
+def test_the_hash_names_the_configuration() -> None:
+    one = Method("drhg", time_limit=1.0)
+    assert digest(one.config) == digest(Method("drhg", time_limit=1.0, limit="other words").config)
+    others = [Method("drhg", time_limit=2.0), Method("drhg", time_limit=1.0, seed=1),
+              Method("drhg", time_limit=1.0, repair="local"), Method("fast_tsp", time_limit=1.0),
+              Method("drhg", time_limit=1.0, degree=(20, 100))]  # fmt: skip
+    assert len({digest(m.config) for m in [one, *others]}) == 6
+    # a rival's rows stay valid when our options change
+    rival = Method("fast_tsp", time_limit=1.0)
+    assert digest(rival.config) == digest(Method("fast_tsp", 1.0, repair="local").config)
+
+
+def test_a_row_says_everything(tmp_path: Path) -> None:
+    instance = drhg.uniform_tsp(40, seed=1)
+    method = Method("drhg", max_iters=20, seed=3, limit="20 iterations")
+    row = run_job(Job("tsp", "TSP40", instance, method, Reference(5.0, HERE)))
+    assert set(NEEDED) < set(row)
+    assert row["status"] == "ok"
+    assert row["gap"] == pytest.approx(100 * (row["cost"] / 5.0 - 1))
+    assert (row["reference"], row["reference_kind"], row["seed"]) == (5.0, HERE, 3)
+    assert row["iterations"] == 20
+    assert row["cpu"]
+    assert len(row["config_hash"]) == 12
+    assert len(row["weights_hash"]) == 12
+    assert run_job(Job("tsp", "TSP40", instance, method))["cost"] == row["cost"]  # reproduces
+    json.dumps(row)
+
+
+def test_our_own_failures_are_rows_too() -> None:
+    bare = drhg.tsp(matrix=np.ones((9, 9), int) - np.eye(9, dtype=int))
+    row = run_job(Job("tsp", "T", bare, Method("drhg", max_iters=5, repair="neural")))
+    assert row["status"] == "skipped"
+    assert "coordinates" in row["error"]
+    with pytest.raises(DrhgError, match="cannot read weights"):
+        Method("drhg", net="/no/such/file").config  # noqa: B018
+
+
+# --- references ----------------------------------------------------------------------------------
+
+
+def test_expected_optimum_is_near_the_papers_means() -> None:
+    for n, mean in ((1000, 23.12), (5000, 50.97), (10_000, 71.78)):
+        assert expected_optimum(n) == pytest.approx(mean, rel=2e-3)
+    assert expected_optimum(100, area=4.0) == pytest.approx(2 * expected_optimum(100))
+
+
+def test_large_uniform_tours_have_an_expected_reference() -> None:
+    from drhg.generate import paper_tsp
+
+    known = References().of(paper_tsp(10_000, 1)[0])
+    assert known is not None
+    assert known.kind == EXPECTED
+    assert References().of(drhg.uniform_tsp(50, seed=77)) is None
+
+
+def test_long_runs_are_kept_and_only_improve(tmp_path: Path) -> None:
+    pytest.importorskip("fast_tsp")
+    path = tmp_path / "references.json"
+    instance = drhg.uniform_tsp(30, seed=1)
+    path.write_text(json.dumps({"other-1": {"cost": 5.0, "by": "x", "seconds": 1}}))
+    assert measure([instance], path, seconds=0.1) == 0
+    first = json.loads(path.read_text())
+    assert first["other-1"]["cost"] == 5.0
+    best = first[instance.name]["cost"]
+    assert References(None, path).of(instance) == Reference(best, HERE)
+    first[instance.name]["cost"] = 1.0
+    path.write_text(json.dumps(first))
+    measure([instance], path, seconds=0.1)
+    assert json.loads(path.read_text())[instance.name]["cost"] == 1.0
+
+
+def test_a_damaged_file_of_references_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text('{"a": 3}')
+    with pytest.raises(DrhgError, match="not a file of references"):
+        References(None, tmp_path / "r.json")
+
+
+@needs_data
+def test_library_references() -> None:
+    data = Path(str(DATA))
+    known = References(data)
+    berlin = drhg.read(data / "tsplib" / "berlin52.tsp")
+    assert known.of(berlin) == Reference(7542.0, "optimal")
+    assert known.unrounded(berlin) == Reference(7542.0, "optimal")  # the paper's way
+    fixed = drhg.read(data / "tsplib" / "linhp318.tsp")
+    assert known.of(fixed) == Reference(45_214.0, "optimal")
+    assert fixed.fixed_edges
+    edge = fixed.distance(*fixed.fixed_edges[0])
+    assert 41_345 + edge == 45_214
+    plan = drhg.read(data / "cvrplib" / "A" / "A-n32-k5.vrp")
+    exact = known.unrounded(plan)
+    assert exact is not None
+    assert exact.cost == pytest.approx(787.808, abs=1e-3)  # 784 when rounded
+    faulty = drhg.read(data / "cvrplib" / "B" / "B-n50-k8.vrp")
+    assert known.of(faulty) is not None
+    assert known.unrounded(faulty) is None
+    from drhg.generate import paper_cvrp
+
+    lkh = paper_cvrp(200, 1)[0]
+    assert known.of(lkh) == Reference(18.863726, "LKH3")
+
+
+def test_unrounded_length() -> None:
+    square = drhg.tsp([[0, 0], [0, 1.4], [1.4, 1.4], [1.4, 0]], metric="EUC_2D")
+    solution = drhg.Solution([[0, 1, 2, 3]])
+    assert drhg.cost(square, solution) == 4
+    assert unrounded(square, solution) == pytest.approx(5.6)
+    assert unrounded(drhg.uniform_tsp(5), drhg.Solution([[0, 1, 2, 3, 4]])) is None
+
+
+# --- statistics ----------------------------------------------------------------------------------
+
+
+def test_statistics_by_hand_and_by_scipy() -> None:
+    values = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]
+    assert statistics.mean(values) == 5.0
+    assert statistics.spread(values) == pytest.approx(math.sqrt(32 / 7))
+    assert statistics.spread(values) == pytest.approx(np.std(values, ddof=1))
+    # three against three, fully apart: 2 of the 20 ways to rank them are so extreme
+    assert statistics.rank_sum([1, 2, 3], [4, 5, 6]) == pytest.approx(0.1)
+    # 4 against 4, rank sum 11: 2 ways of 70 give 10 or 11 -> both tails 4 / 70
+    assert statistics.rank_sum([1, 2, 3, 5], [4, 6, 7, 8]) == pytest.approx(4 / 70)
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=40), rng.normal(0.5, size=40)
+    exact = stats.ranksums(a, b).pvalue
+    assert statistics.rank_sum(list(a), list(b)) == pytest.approx(exact, rel=0.05)
+    assert statistics.rank_sum([0.0] * 5, [0.0] * 5) == 1.0
+    assert math.isnan(statistics.rank_sum([1, 2], [3, 4]))
+
+
+def test_only_common_instances_are_compared() -> None:
+    rows = [made(instance=i, gap=g) for i, g in (("a", 1.0), ("b", 2.0))]
+    rows += [made(instance=i, gap=g, solver="rival") for i, g in (("b", 5.0), ("c", 9.0))]
+    rows.append(made(instance="a", gap=None, cost=None, solver="rival", status="hung"))
+    ours, theirs = statistics.lines_of(rows)
+    assert statistics.paired(ours, theirs) == ([2.0], [5.0])
+    assert statistics.verdict([2.0], [5.0]) == "+"
+    assert statistics.verdict([5.0], [2.0]) == "-"
+    assert statistics.verdict([5.0], [5.0]) == "="
+    assert len(theirs.marked) == 1
+    assert statistics.counterpart(theirs, [ours, theirs]) is ours
+
+
+def test_a_better_row_becomes_the_reference() -> None:
+    rows = [
+        made(cost=9.0, reference=None, reference_kind=None, gap=None),
+        made(cost=10.0, solver="rival"),
+        made(cost=50.0, instance="z", reference=40.0, reference_kind="optimal", gap=25.0),
+    ]
+    first, second, third = statistics.with_references(rows)
+    assert (first["gap"], second["gap"]) == (0.0, pytest.approx(100 / 9))
+    assert (third["gap"], third["reference_kind"]) == (25.0, "optimal")
+    assert rows[0]["gap"] is None  # the rows themselves stay as they were
+
+
+def test_non_optimal_counts_by_its_tolerance() -> None:
+    rows = [made(instance=str(i), gap=g) for i, g in enumerate((0.0, 5e-5, 2e-4, 1.0))]
+    assert statistics.lines_of(rows)[0].non_optimal == 2
+
+
+# --- suites --------------------------------------------------------------------------------------
+
+
+def test_every_suite_has_a_title_and_a_command() -> None:
+    assert list(SUITES) == list(TITLES)
+
+
+def test_quick_is_a_subset_with_the_same_limits() -> None:
+    suite, known = SUITES["tsp"], References()
+    rivals = (RIVALS["fast_tsp"],)
+    quick = suite.jobs(Choice(quick=True, rivals=rivals), known)
+    some = suite.jobs(Choice(instances=10, rivals=rivals), known)
+    assert {job.key for job in quick} < {job.key for job in some}
+
+
+@pytest.mark.parametrize("name", ["tsp", "equal-time", "cvrp", "non-optimal"])
+def test_quick_fits_into_fifteen_minutes_with_three_rivals(name: str) -> None:
+    three = [r for r in RIVALS.values() if (r.routes if name == "cvrp" else r.tours)]
+    assert len(three) == 3
+    jobs = SUITES[name].jobs(Choice(quick=True, rivals=tuple(three)), References())
+    limits = sum(job.method.time_limit or 0 for job in jobs)
+    overhead = 0.7 * sum(job.method.solver in RIVALS for job in jobs)  # starting a process
+    assert limits + overhead < 15 * 60
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["tsplib", "cvrplib"])
+def test_quick_libraries_fit_too(name: str) -> None:
+    choice = Choice(quick=True, rivals=tuple(RIVALS.values()), data=Path(str(DATA)))
+    jobs = SUITES[name].jobs(choice, References())
+    assert sum(job.method.time_limit or 0 for job in jobs) < 14 * 60
+
+
+@needs_data
+def test_libraries_have_the_papers_sizes() -> None:
+    choice = Choice(rivals=(), data=Path(str(DATA)))
+    known = References(Path(str(DATA)))
+    jobs = SUITES["tsplib"].jobs(choice, known)
+    ours = [job for job in jobs if job.method.solver == "drhg"]
+    assert len(ours) == len(paper_tsplib()) == 77
+    assert all(job.reference and job.reference.kind == "optimal" for job in ours)
+    edges = {"<100": (0, 99), "100-200": (100, 199), "200-500": (200, 499), "500-1k": (500, 999)}
+    for job in ours:
+        low, high = edges.get(job.set, (1000, 10**6))
+        assert low <= job.instance.n <= high
+    plans = SUITES["cvrplib"].jobs(choice, known)
+    ours = [job for job in plans if job.method.solver == "drhg"]
+    assert sum(job.set == "X" for job in ours) == 100
+    assert sum(job.set == "E" for job in ours) == 11
+    assert all(job.instance.metric.name != "EXPLICIT" for job in ours)
+
+
+def test_without_data_one_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("DRHG_DATA", raising=False)
+    with pytest.raises(DrhgError, match="--data or"):
+        SUITES["tsplib"].jobs(Choice(), References())
+    with pytest.raises(DrhgError, match="does not exist"):
+        SUITES["cvrplib"].jobs(Choice(data=tmp_path / "none"), References())
+
+
+def test_missing_networks_are_named_with_their_recipe(tmp_path: Path) -> None:
+    with pytest.raises(DrhgError, match=r"size-30-70, size-20-80, size-10-90.*drhg train"):
+        SUITES["train-size"].jobs(Choice(quick=True, nets=tmp_path), References())
+
+
+def test_train_size_uses_the_networks(tmp_path: Path) -> None:
+    from drhg.weights import shipped
+
+    data = shipped("economy")[0].read_bytes()
+    for low, high in ((30, 70), (20, 80), (10, 90)):
+        net_file(tmp_path, low, high).write_bytes(data)
+    choice = Choice(instances=1, only=("TSP100",), max_iters=2, nets=tmp_path)
+    jobs = SUITES["train-size"].jobs(choice, References())
+    # the same weights in three files are one configuration
+    assert [job.method.label for job in jobs] == ["drhg neural size-10-90 k 20-100"]
+
+
+def test_degrees_fit_the_instance() -> None:
+    jobs = SUITES["destroy-degree"].jobs(Choice(quick=True), References())
+    by_set: dict[str, set[Any]] = {}
+    for job in jobs:
+        by_set.setdefault(job.set, set()).add(job.method.degree)
+    assert by_set["TSP100"] == {DEGREES[0]}
+    assert by_set["TSP1K"] == set(DEGREES)
+
+
+def test_nothing_matches() -> None:
+    with pytest.raises(DrhgError, match="no instances called TSP3"):
+        SUITES["tsp"].jobs(Choice(quick=True, only=("TSP3",)), References())
+
+
+def test_an_interrupted_run_repeats_nothing(tmp_path: Path) -> None:
+    suite = SUITES["tsp"]
+    said: list[str] = []
+
+    class Ctrl(BaseException):
+        pass
+
+    def interrupt(text: str) -> None:
+        said.append(text)
+        if text.startswith("2/"):
+            raise Ctrl
+
+    with pytest.raises(Ctrl):
+        run.run_suite(suite, SMALL, tmp_path, say=interrupt)
+    before = read_rows([tmp_path / "tsp.jsonl"])
+    assert len(before) == 2
+    ran = run.run_suite(suite, SMALL, tmp_path)
+    assert (ran.new, ran.before, ran.failed) == (2, 2, 0)
+    after = read_rows([ran.path])
+    assert after[:2] == before
+    assert run.run_suite(suite, SMALL, tmp_path).new == 0
+    again = run.run_suite(suite, SMALL, tmp_path, fresh=True)
+    assert again.new == 4
+    costs = {key_of(row): row["cost"] for row in after}
+    assert {key_of(row): row["cost"] for row in read_rows([again.path])} == costs
+
+
+def test_processes_give_the_same_rows(tmp_path: Path) -> None:
+    one = run.run_suite(SUITES["tsp"], SMALL, tmp_path / "1")
+    two = run.run_suite(SUITES["tsp"], SMALL, tmp_path / "2", workers=2)
+    costs = [{key_of(r): r["cost"] for r in read_rows([ran.path])} for ran in (one, two)]
+    assert costs[0] == costs[1]
+
+
+def test_a_row_repeats(tmp_path: Path) -> None:
+    ran = run.run_suite(SUITES["tsp"], SMALL, tmp_path)
+    row = read_rows([ran.path])[-1]
+    assert row["solver"] == "drhg"
+    assert run.repeat(row, SUITES["tsp"], Choice())["cost"] == row["cost"]
+    timed = made(config={"time_limit": 3.0})
+    with pytest.raises(DrhgError, match="ran for a time"):
+        run.repeat(timed, SUITES["tsp"], Choice())
+
+
+# --- the report ----------------------------------------------------------------------------------
+
+
+def test_published_numbers_have_a_source() -> None:
+    assert all(row["source"] and row["solver"] and row["set"] for row in published())
+    paper = {(r["set"], r["solver"]): r for r in published() if r["table"] == "tsp"}
+    assert paper["TSP10K", "DRHG-FT (T=1000)"]["gap"] == "1.33"
+    assert paper["TSP100", "random insertion"]["gap"] == "9.662"
+    logs = [float(r["gap"]) for r in published()
+            if r["table"] == "tsplib-instances" and r["source"].startswith("independent")
+            and r["solver"] == "DRHG-FT (T=1000)" and r["set"] != "linhp318"]  # fmt: skip
+    assert statistics.mean(logs) == pytest.approx(0.368, abs=5e-4)
+
+
+def test_the_report_says_what_the_rows_say(tmp_path: Path) -> None:
+    rows = []
+    for i, (ours, theirs) in enumerate(((10.0, 10.1), (11.0, 11.3), (12.0, 12.0))):
+        best = 10.0 + i
+        common = {"instance": f"t{i}", "reference": best}
+        rows.append(made(**common, cost=ours, gap=100 * (ours / best - 1)))
+        rows.append(made(**common, cost=theirs, gap=100 * (theirs / best - 1), solver="fast_tsp"))
+    rows.append(made(instance="t9", solver="fast_tsp", status="crashed", cost=None, gap=None,
+                     seconds=None, error="exit | 1"))  # fmt: skip
+    text = results.results(rows)
+    expected = statistics.mean([1.0, 100 * (11.3 / 11 - 1), 0.0])
+    line = next(li for li in text.splitlines() if li.startswith("| TSP100 | fast_tsp"))
+    cells = [cell.strip() for cell in line.split("|")[1:-1]]
+    assert cells[2:4] == ["1 s", "3 (+1 failed)"]
+    assert cells[6] == f"{expected:.3f}"
+    p = statistics.rank_sum([0.0, 0.0, 0.0], [1.0, 100 * (11.3 / 11 - 1), 0.0])
+    assert cells[9] == f"+ {p:.2g}"
+    assert "not measured here" in text
+    assert "| tsp | t9 | fast_tsp | 1 s | crashed | exit / 1 |" in text
+
+
+def test_pictures_are_drawn(tmp_path: Path) -> None:
+    rows = [made(suite=suite, instance=f"{suite}{i}", solver=solver, time_limit=t, limit=f"{t} s",
+                 n=100 * (i + 1), gap=1.0 / t, set=f"S{i}")
+            for suite in ("tsp", "equal-time", "tsplib", "cvrplib")
+            for i in range(2) for solver in ("drhg", "fast_tsp") for t in (1.0, 5.0)]  # fmt: skip
+    drawn = results.draw(rows, tmp_path / "p")
+    assert [path.name for _, path in drawn] == [
+        "gap-over-time.png",
+        "gap-over-n-tsp.png",
+        "tsplib-instances.png",
+        "cvrplib-instances.png",
+    ]
+    assert all(path.stat().st_size > 5000 for _, path in drawn)
+    text = results.results(rows, [(caption, path.name) for caption, path in drawn])
+    assert "![Mean gap over time, per solver](gap-over-time.png)" in text
+
+
+# --- the gate ------------------------------------------------------------------------------------
+
+
+def gate_rows(*gaps: float) -> dict[str, Row]:
+    return {f"c{i}": made(gap=gap) for i, gap in enumerate(gaps)}
+
+
+def test_the_gate_opens_and_shuts() -> None:
+    base = {"mean_gap": 1.0, "gaps": {"c0": 0.5, "c1": 1.5}}
+    assert gate.verdict(gate_rows(0.5, 1.5), base) == []
+    assert gate.verdict(gate_rows(0.6, 1.59), base) == []
+    worse = gate.verdict(gate_rows(0.5, 1.75), base)
+    assert len(worse) == 1
+    assert "c1 1.50 -> 1.75" in worse[0]
+    broken = gate_rows(0.1, 0.1)
+    broken["c1"] |= {"status": "invalid", "gap": None, "error": "node 3 is not visited"}
+    assert "c1: invalid: node 3 is not visited" in gate.verdict(broken, base)
+    assert gate.verdict(gate_rows(0.1), base)  # a case is missing
+
+
+def test_the_committed_baseline_fits_the_cases() -> None:
+    base = gate.read_baseline()
+    names = {gate.name_of(case, case.make()) for case in gate.cases()}
+    assert names == set(base["gaps"])
+    assert statistics.mean(list(base["gaps"].values())) == pytest.approx(base["mean_gap"])
+    assert min(base["gaps"].values()) >= 0.0
+
+
+# --- the command line ----------------------------------------------------------------------------
+
+
+def bench(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "drhg", "bench", *words]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
+
+
+def test_from_rows_to_results(tmp_path: Path) -> None:
+    words = ["--instances", "1", "--only", "TSP100", "-n", "20", "--against", ""]
+    first = bench("tsp", *words, cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert "2 new rows, 0 kept, 0 failed" in first.stderr
+    assert "0 new rows, 2 kept" in bench("tsp", *words, cwd=tmp_path).stderr
+    again = bench("repeat", "benchmarks/rows/tsp.jsonl", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert "the same" in again.stdout
+    done = bench("report", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "| TSP100 | drhg | 20 iterations | 1 |" in (tmp_path / "RESULTS.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "reason"),
+    [
+        (["tsp", "--against", "nobody"], 3, "unknown rival 'nobody'"),
+        (["tsp", "--repair", "magic"], 2, "'magic' is not one of"),
+        (["report"], 3, "no rows"),
+        (["train-size", "--quick"], 3, "size-30-70"),
+        (["gate", "--baseline", "none.json"], 3, "no baseline"),
+    ],
+)
+def test_complaints_are_one_line(words: list[str], code: int, reason: str, tmp_path: Path) -> None:
+    ended = bench(*words, cwd=tmp_path)
+    assert ended.returncode == code, ended.stderr
+    assert reason in ended.stderr
+    assert len(ended.stderr.strip().splitlines()) == 1
+
+
+def test_the_demo_draws(tmp_path: Path) -> None:
+    ended = bench("demo", "-n", "60", "--repair", "local", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "demo.png").stat().st_size > 10_000

@@ -1,0 +1,324 @@
+"""The region search's options, and several instances as one batch."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import drhg
+from drhg import search, solver, weights
+from drhg.criteria import improve
+from drhg.errors import DrhgError, ModelError
+from drhg.hypergraph import Nearness, plan_of, reduce, rules_of
+from drhg.neural import Compiled, NeuralRepair
+from drhg.problem import Metric
+from drhg.weights import ModelConfig
+
+SMALL = ModelConfig.of("economy", d=16, layers=1, heads=1, hidden=16)
+
+
+def random_tensors(config: ModelConfig, seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    shapes = weights.shapes(config)
+    out = {
+        name: np.float32(0.2) * rng.normal(size=s).astype(np.float32) for name, s in shapes.items()
+    }
+    if "nearness" in out:
+        out["nearness"] = np.array(
+            10.0, np.float32
+        )  # mostly the nearest node, so not quite useless
+    return out
+
+
+def small(**options: Any) -> NeuralRepair:
+    return NeuralRepair(Compiled(SMALL, random_tensors(SMALL)), **options)
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> str:
+    path = tmp_path / "own.safetensors"
+    weights.write_weights(path, SMALL, random_tensors(SMALL), {"k": [7, 9]})
+    return str(path)
+
+
+# --- options -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"k": (5, 9)}, "k is for a search by regions"),
+        ({"centres": "grid"}, "centres is for a search by regions"),
+        ({"model": "economy"}, "model is for repair 'neural'"),
+        ({"repair": "local", "alternatives": 2}, "alternatives is for repair 'neural'"),
+        ({"repair": "insertion", "sample": True}, "sample is for repair 'neural'"),
+        ({"repair": "local", "device": "cpu"}, "device is for repair 'neural'"),
+        ({"repair": "local", "k": (9, 5)}, "low <= high"),
+        ({"repair": "local", "k": (0, 5)}, "1 <= low"),
+        ({"repair": "local", "centres": "middle"}, "known: uniform, grid"),
+        ({"repair": "neural", "device": "tpu"}, "known: auto, cpu, cuda"),
+        ({"repair": "neural", "alternatives": 0}, "at least 1"),
+        ({"repair": "neural", "model": "nobody"}, "neither a file nor one of: "),
+        ({"repair": "neural", "model": "no/where.safetensors"}, "cannot read"),
+        ({"repair": "local", "k": (5, 9), "destroy": search.nearest_cluster()}, "built-in destroy"),
+    ],
+)
+def test_options_that_would_not_be_used_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(DrhgError, match=words):
+        drhg.solve(drhg.uniform_tsp(9), max_iters=1, **options)
+
+
+def test_a_network_needs_coordinates() -> None:
+    bare = drhg.Instance(matrix=np.ones((6, 6)) - np.eye(6), metric=Metric.EXPLICIT)
+    with pytest.raises(ModelError, match="coordinates"):
+        drhg.solve(bare, repair="neural", max_iters=1)
+    with pytest.raises(ModelError, match="coordinates"):
+        drhg.solve_many([bare], max_iters=1)
+    with pytest.raises(DrhgError, match="plane"):
+        drhg.solve(bare, repair="local", centres="grid", max_iters=1)
+
+
+def test_weights_of_tours_refuse_routes(own: str) -> None:
+    with pytest.raises(ModelError, match="tours"):
+        drhg.solve(drhg.uniform_cvrp(9), repair="neural", model=own, max_iters=1)
+
+
+@pytest.mark.parametrize("k", [(1, 1), (3, 8), (20, 1000)])
+def test_k_nodes_are_destroyed(k: tuple[int, int]) -> None:
+    instance = drhg.uniform_tsp(50, seed=1)
+    rules, rng = rules_of(instance), np.random.default_rng(0)
+    plan = plan_of(rules, drhg.Solution([rng.permutation(50)]))
+    found = set()
+    for _ in range(60):
+        cuts, n_cuts = search.nearest_cluster(*k)(rules, plan, Nearness(instance), rng)
+        graphs = reduce(rules, plan, cuts, n_cuts)
+        alone = int((graphs.partner[0, : graphs.size[0]] == np.arange(graphs.size[0])).sum())
+        assert alone >= min(k[0], 50)  # every destroyed node is an item of its own
+        assert n_cuts[0] <= 2 * min(k[1], 50)
+        found.add(int(n_cuts[0]))
+    assert len(found) > 1 or k == (1, 1)
+
+
+def test_a_grid_has_its_centres_in_the_middle_of_its_cells() -> None:
+    instance = drhg.tsp(np.array([[x, y] for x in range(10) for y in range(10)]) * [3.0, 1.0])
+    asked: list[np.ndarray] = []
+
+    class Spy(Nearness):
+        def around_points(self, points: np.ndarray, k: int) -> np.ndarray:
+            asked.extend(points)
+            return super().around_points(points, k)
+
+    rules, rng = rules_of(instance), np.random.default_rng(0)
+    plan = plan_of(rules, drhg.Solution([np.arange(100)]))
+    destroy = search.nearest_cluster(4, 4, grid=2)
+    for _ in range(60):
+        destroy(rules, plan, Spy(instance), rng)
+    cells = {(round(x / 27, 9), round(y / 9, 9)) for x, y in asked}
+    assert cells == {(x, y) for x in (0.25, 0.75) for y in (0.25, 0.75)}
+
+
+def test_the_grid_follows_the_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
+    sides = []
+    original = search.nearest_cluster
+
+    def spy(*k: int, grid: int = 0) -> Any:
+        sides.append((*k, grid))
+        return original(*k, grid=grid)
+
+    monkeypatch.setattr(search, "nearest_cluster", spy)
+    instance = drhg.uniform_tsp(30)
+    drhg.solve(instance, repair="insertion", centres="grid", max_iters=16)
+    drhg.solve(instance, repair="insertion", centres="grid", no_improve=3)
+    drhg.solve(instance, repair="insertion", k=(4, 6), max_iters=3)
+    assert sides == [(20, 100, 4), (20, 100, 32), (4, 6, 0)]
+
+
+def test_k_comes_from_the_card(own: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    original = search.nearest_cluster
+    monkeypatch.setattr(
+        search, "nearest_cluster", lambda *k, grid: asked.append(k) or original(*k, grid=grid)
+    )
+    drhg.solve(drhg.uniform_tsp(30), repair="neural", model=own, max_iters=2)
+    drhg.solve(drhg.uniform_tsp(30), repair="neural", model=own, k=(5, 6), max_iters=2)
+    assert asked == [(7, 9), (5, 6)]
+
+
+def test_alternatives_are_one_iteration_and_no_worse() -> None:
+    instances = [drhg.uniform_tsp(60, seed=s) for s in range(4)]
+    one = drhg.solve_many(instances, repair=small(), max_iters=20)
+    many = drhg.solve_many(instances, repair=small(alternatives=6), max_iters=20)
+    drawn = drhg.solve_many(instances, repair=small(alternatives=6, greedy=False), max_iters=20)
+    assert {r.iterations for r in one + many + drawn} == {20}
+    assert sum(r.cost for r in many) < sum(r.cost for r in one)  # luck would not do it four times
+    assert [r.cost for r in drawn] != [r.cost for r in many]
+
+
+def test_paper_weights_run_on_torch(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    config = ModelConfig.of("paper", d=16, layers=1, heads=2, hidden=16)
+    path = tmp_path / "paper.safetensors"
+    weights.write_weights(path, config, random_tensors(config))
+    instance = drhg.uniform_tsp(30, seed=2)
+    runs = [
+        drhg.solve(instance, repair="neural", model=str(path), device=device, max_iters=5)
+        for device in ("auto", "cpu")
+    ]
+    assert [r.iterations for r in runs] == [5, 5]
+    assert runs[0].cost == runs[1].cost
+
+
+def test_without_a_gpu_cuda_is_refused(own: str) -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    with pytest.raises(ModelError, match="no CUDA"):
+        drhg.solve(drhg.uniform_tsp(9), repair="neural", model=own, device="cuda", max_iters=1)
+
+
+def test_a_gpu_solves_like_the_cpu() -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+    instances = [drhg.uniform_tsp(60, seed=s) for s in range(8)]
+    costs = [
+        np.mean([r.cost for r in drhg.solve_many(instances, device=device, max_iters=50)])
+        for device in ("cpu", "cuda")
+    ]
+    assert costs[1] == pytest.approx(costs[0], rel=0.02)  # rounding turns some decisions
+
+
+# --- several instances ---------------------------------------------------------------------------
+
+
+def test_a_batch_solves_like_its_instances() -> None:
+    """Sizes may differ; each instance takes exactly the steps it would take alone."""
+    instances = [drhg.uniform_tsp(n, seed=n) for n in (40, 25, 60, 3, 40)]
+    together = drhg.solve_many(instances, max_iters=12, seed=5, threads=2)
+    for instance, result in zip(instances, together, strict=True):
+        alone = drhg.solve(instance, repair="neural", max_iters=12, seed=5, threads=1, k=(20, 100))
+        assert result.solution.tour.tolist() == alone.solution.tour.tolist()
+        assert (result.cost, result.status) == (alone.cost, alone.status)
+        assert [p.cost for p in result.trace] == [p.cost for p in alone.trace]
+        assert (result.iterations, result.repair, result.seed) == (alone.iterations, "neural", 5)
+
+
+def test_an_instance_that_is_done_leaves_the_batch() -> None:
+    instances = [drhg.uniform_tsp(40, seed=s) for s in range(3)]
+    batches = []
+    repair = small()
+    together = repair.together
+
+    def spy(asked: Any) -> Any:
+        batches.append(len(asked))
+        return together(asked)
+
+    repair.together = spy  # type: ignore[method-assign]
+    start = [drhg.cost(i, drhg.solve(i, repair="local", max_iters=0).solution) for i in instances]
+    easy = max(start)  # some starts are already this short
+    found = drhg.solve_many(instances, repair=repair, target=easy, max_iters=10)
+    assert {r.status for r in found} == {"target"}
+    assert batches == []
+    found = drhg.solve_many(instances, repair=repair, target=sorted(start)[1], max_iters=10)
+    assert batches[0] == 1
+    assert all(r.cost <= sorted(start)[1] or r.status == "iterations" for r in found)
+
+
+def test_improvements_name_their_instance() -> None:
+    instances = [drhg.uniform_tsp(30, seed=s) for s in range(2)]
+    heard: dict[int, list[float]] = {0: [], 1: []}
+    found = drhg.solve_many(
+        instances, repair=small(), max_iters=10,
+        on_improve=lambda i, point, solution: heard[i].append(point.cost),
+    )  # fmt: skip
+    assert heard == {i: [p.cost for p in r.trace] for i, r in enumerate(found)}
+
+
+def test_a_batch_can_be_interrupted_and_timed() -> None:
+    instances = [drhg.uniform_tsp(60, seed=s) for s in range(2)]
+    found = drhg.solve_many(instances, repair=small(), time_limit=0.3)
+    assert [r.status for r in found] == ["time", "time"]
+    assert all(drhg.check(r.instance, r.solution) == [] for r in found)
+    asked = threading.Event()
+    threading.Timer(0.3, asked.set).start()
+    found = drhg.solve_many(instances, repair=small(), time_limit=60, should_stop=asked.is_set)
+    assert [r.status for r in found] == ["interrupted", "interrupted"]
+    assert found[0].seconds < 30
+
+
+def test_what_makes_no_batch_is_refused() -> None:
+    tour, routes = drhg.uniform_tsp(9), drhg.uniform_cvrp(9)
+    with pytest.raises(DrhgError, match="'neural'"):
+        drhg.solve_many([tour], repair="local", max_iters=1)  # type: ignore[arg-type]
+    with pytest.raises(DrhgError, match="do not mix"):
+        drhg.solve_many([tour, routes], repair=small(), max_iters=1)
+    assert drhg.solve_many([], max_iters=1) == []
+
+
+def test_an_error_in_the_batch_reaches_the_caller() -> None:
+    repair = small()
+
+    def broken(asked: Any) -> Any:
+        raise ZeroDivisionError
+
+    repair.together = broken  # type: ignore[method-assign]
+    with pytest.raises(ZeroDivisionError):
+        drhg.solve_many([drhg.uniform_tsp(30)], repair=repair, max_iters=3)
+
+
+# --- which weights -------------------------------------------------------------------------------
+
+
+def test_auto_chooses_by_size_and_problem(tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    weights.write_weights(path, SMALL, random_tensors(SMALL))
+    box = tmp_path / "box"
+    for name, card in (("hundred", {"n": 100}), ("thousand", {"n": 1000})):
+        weights.release(name, path, card, folder=box)
+    paper = ModelConfig.of("paper", d=16, layers=1, heads=2, hidden=16)
+    weights.write_weights(path, paper, random_tensors(paper))
+    weights.release("paper", path, {"n": 10}, half=True, folder=box)
+    assert [weights.fitting(n, False, box) for n in (5, 100, 101, 99999)] == [
+        "hundred", "hundred", "thousand", "thousand",
+    ]  # fmt: skip
+    with pytest.raises(ModelError, match="no weights for routes"):
+        weights.fitting(5, True, box)
+    half, whole = weights.load("paper", box), random_tensors(paper)
+    assert half.bytes < 0.75 * path.stat().st_size  # the header stays
+    assert half.parameters == sum(t.size for t in whole.values())
+    for name, tensor in half.tensors.items():
+        assert tensor.dtype == np.float32
+        np.testing.assert_allclose(tensor, whole[name], rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("k", ["20 to 100", [9, 5], [1], {"low": 1}, [0, 5]])
+def test_a_card_without_a_range_means_the_usual_one(k: Any, tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    weights.write_weights(path, SMALL, random_tensors(SMALL), {"k": k})
+    assert weights.load(str(path)).k == weights.K
+
+
+def test_the_manifest_agrees_with_its_files() -> None:
+    entries = weights.manifest()
+    assert entries
+    text = json.loads((weights.FOLDER / "manifest.json").read_text())
+    for name, entry in entries.items():
+        found = weights.load(name)
+        assert found.card == entry["card"] == text[name]["card"]
+        assert (found.sha256, found.bytes) == (entry["sha256"], entry["bytes"])
+        assert {"data", "hours", "hardware", "gaps", "k"} <= set(found.card)
+
+
+def test_improve_is_the_rule_of_the_loop() -> None:
+    """A repair that changes nothing is never accepted, so the start is returned."""
+    instance = drhg.uniform_tsp(30)
+    result = drhg.solve(instance, repair="insertion", accept=lambda *_: False, max_iters=5)
+    start = drhg.solve(instance, repair="insertion", max_iters=0)
+    assert result.cost == start.cost
+    assert not improve(0.0, 0.5, np.random.default_rng(0))
+    assert solver.RegionOptions().k is None
