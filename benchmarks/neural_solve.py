@@ -66,8 +66,9 @@ def references(options: argparse.Namespace, instances: list[drhg.Instance]) -> t
 
 
 def cost_after(result: drhg.Result, iterations: int) -> float:
-    points = result.trace[1:]  # the first is the space-filling curve, the second the start
-    return float(min(p.cost for p in points if p.iterations <= iterations))
+    points = result.trace[1:]  # the first is a space-filling curve, the second the start
+    found = [p.cost for p in points if p.iterations <= iterations]
+    return float(min(found, default=result.trace[0].cost))
 
 
 def main() -> None:
