@@ -33,6 +33,7 @@ ORDER = [
     "model",
     "criteria",
     "search",
+    "route_search",
     "solver",
     "training",
     "benchmark",

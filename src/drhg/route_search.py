@@ -36,7 +36,7 @@ HOTTEST = 3.0
 SPLIT = 200  # from so many customers on, threads share one plan instead of each having its own
 PART = 1_000  # customers that a thread works on at a time, at most
 TURN = 2_000  # steps on a part before another is chosen
-EXCHANGES = 10  # times that threads with plans of their own take over the best one
+EXCHANGES = 3  # times that threads with plans of their own take over the best one
 CYCLE = 1_000  # steps per customer from hot to cold if nothing says how long the search will last
 
 

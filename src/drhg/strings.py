@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from drhg.compiled import Space, distance, kernel, random_below, random_float
+from drhg.compiled import EXPLICIT, Space, distance, inlined, kernel, random_below, random_float
 from drhg.hypergraph import Index, Rules
 from drhg.problem import Floats, Ints, Solution
 
@@ -29,9 +29,8 @@ NEAREST = 40  # neighbours next to which a customer may be inserted
 class Ground(NamedTuple):
     """What does not change in a part: places 0 .. m - 1 are customers, the rest are depots."""
 
-    space: Space  # of the instance, for metrics that are not plain distances in the plane
+    space: Space
     node: Ints  # (N,): the instance's number of each place
-    points: Floats  # (N, 2)
     demand: Ints  # (N,)
     near: Index  # (m, k): nearest customers of the part, nearest first, then -1
     far: Floats  # (m, k): their distances
@@ -208,10 +207,14 @@ def _lay_out(rules, near, order, ends, chosen, absent, spare, local):
         if route[i] >= 0:
             step[i] = distance(rules.space, node[i], node[next[i]])
             length[route[i]] += step[i]
+    matrix = np.zeros((size, size) if rules.space.metric == EXPLICIT else (0, 0), np.float64)
+    if rules.space.metric == EXPLICIT:
+        for i in range(size):
+            for j in range(size):
+                matrix[i, j] = rules.space.matrix[node[i], node[j]]
     ground = (
-        rules.space,
+        Space(rules.space.metric, points, matrix),
         node,
-        points,
         demand,
         beside,
         far,
@@ -223,206 +226,160 @@ def _lay_out(rules, near, order, ends, chosen, absent, spare, local):
     return ground, plan
 
 
-@kernel
-def _gap(ground, i, j):
-    """Distance of two places; from their own coordinates if that is all it takes."""
-    if ground.space.metric > 1:
-        return distance(ground.space, ground.node[i], ground.node[j])
-    dx = ground.points[i, 0] - ground.points[j, 0]
-    dy = ground.points[i, 1] - ground.points[j, 1]
-    d = np.sqrt(dx * dx + dy * dy)
-    return d if ground.space.metric == 0 else np.floor(d + 0.5)
+# The helpers below take arrays instead of `Ground` and `Routes`, and are compiled into the slice:
+# every array that is looked up in a tuple inside a loop would be counted in and out of use.
 
 
-@kernel
-def _take_out(ground, plan, node, between):
-    """Remove a customer, given the distance between its neighbours."""
-    r = plan.route[node]
-    a, b = plan.prev[node], plan.next[node]
-    gain = plan.step[a] + plan.step[node] - between
-    plan.next[a], plan.prev[b] = b, a
-    plan.step[a] = between
-    plan.route[node] = -1
-    plan.load[r] -= ground.demand[node]
-    plan.length[r] -= gain + ground.service
-    plan.stops[r] -= 1
-    if plan.stops[r] == 0:
-        top = len(plan.spare) - 1
-        plan.spare[plan.spare[top]] = r
-        plan.spare[top] += 1
+@inlined
+def _take_out(service, demand, next, prev, step, route, load, length, stops, spare, node, between):
+    """Remove a customer, given the distance between its neighbours; returns the saving."""
+    r = route[node]
+    a, b = prev[node], next[node]
+    gain = step[a] + step[node] - between
+    next[a], prev[b] = b, a
+    step[a] = between
+    route[node] = -1
+    load[r] -= demand[node]
+    length[r] -= gain + service
+    stops[r] -= 1
+    if stops[r] == 0:
+        top = len(spare) - 1
+        spare[spare[top]] = r
+        spare[top] += 1
     return gain
 
 
-@kernel
-def _put_in(ground, plan, node, r, a, before, behind):
-    """Insert a customer into route r after place `a`, given its distances to both neighbours."""
-    b = plan.next[a]
-    extra = before + behind - plan.step[a]
-    plan.prev[node], plan.next[node] = a, b
-    plan.next[a] = plan.prev[b] = node
-    plan.step[a], plan.step[node] = before, behind
-    plan.route[node] = r
-    plan.load[r] += ground.demand[node]
-    plan.length[r] += extra + ground.service
-    plan.stops[r] += 1
-    if plan.stops[r] == 1:
-        plan.spare[len(plan.spare) - 1] -= 1
+@inlined
+def _put_in(
+    service, demand, next, prev, step, route, load, length, stops, spare, node, a, before, behind
+):
+    """Insert a customer after place `a`, given its distances to both neighbours."""
+    r = route[a]
+    b = next[a]
+    extra = before + behind - step[a]
+    prev[node], next[node] = a, b
+    next[a] = prev[b] = node
+    step[a], step[node] = before, behind
+    route[node] = r
+    load[r] += demand[node]
+    length[r] += extra + service
+    stops[r] += 1
+    if stops[r] == 1:
+        spare[len(spare) - 1] -= 1
     return extra
 
 
-@kernel
-def _best_place(ground, plan, node, touched, n_touched, state):
-    """Cheapest allowed place of a customer: (its cost, the place before it or -1 if none).
+@inlined
+def _best_place(
+    space, near, far, room, slack, next, prev, step, route, load, length, stops, spare,
+    node, touched, n_touched, state,
+):  # fmt: skip
+    """Cheapest allowed place of a customer: the place before it, or -1 if there is none.
 
     Looks beside its nearest customers, at the ends of the routes that were touched and at an empty
     route; everywhere only if none is found. A place whose cost cannot be lower, by the triangle
     inequality, is passed over at once.
     """
-    m = len(ground.near)
+    m = len(near)
     best = np.inf
     after = -1
-    room = ground.capacity - ground.demand[node]
-    limited = ground.max_length < np.inf
-    slack = ground.max_length - ground.service
-    n_spare = plan.spare[len(plan.spare) - 1]
+    n_spare = spare[len(spare) - 1]
     if n_spare > 0:
-        depot = m + plan.spare[n_spare - 1]
-        out = 2.0 * _gap(ground, depot, node)
+        depot = m + spare[n_spare - 1]
+        out = 2.0 * distance(space, depot, node)
         if out <= slack:
             best, after = out, depot
-    for i in range(ground.near.shape[1]):
-        beside = ground.near[node, i]
+    for i in range(near.shape[1]):
+        beside = near[node, i]
         if beside < 0:
             break
-        r = plan.route[beside]
-        if r < 0 or plan.load[r] > room:
+        r = route[beside]
+        if r < 0 or load[r] > room:
             continue
-        there = ground.far[node, i]
-        longest = there - 0.5 * best
-        edge = plan.step[beside]
-        if edge > longest:
-            extra = there + _gap(ground, plan.next[beside], node) - edge
-            if extra < best and (not limited or plan.length[r] + extra <= slack):
-                if random_float(state) >= BLINK:
-                    best, after = extra, beside
-                    longest = there - 0.5 * best
-        other = plan.prev[beside]
-        edge = plan.step[other]
-        if edge > longest:
-            extra = there + _gap(ground, other, node) - edge
-            if extra < best and (not limited or plan.length[r] + extra <= slack):
-                if random_float(state) >= BLINK:
-                    best, after = extra, other
+        there = far[node, i]
+        edge = step[beside]
+        if edge > there - 0.5 * best:
+            extra = there + distance(space, next[beside], node) - edge
+            if extra < best and length[r] + extra <= slack and random_float(state) >= BLINK:
+                best, after = extra, beside
+        other = prev[beside]
+        edge = step[other]
+        if edge > there - 0.5 * best:
+            extra = there + distance(space, other, node) - edge
+            if extra < best and length[r] + extra <= slack and random_float(state) >= BLINK:
+                best, after = extra, other
     for i in range(n_touched):
         r = touched[i]
-        if plan.load[r] > room or plan.stops[r] == 0:
+        if load[r] > room or stops[r] == 0:
             continue
         depot = m + r
-        there = _gap(ground, depot, node)
+        there = distance(space, depot, node)
         for side in range(2):
-            a = depot if side == 0 else plan.prev[depot]
-            b = plan.next[depot] if side == 0 else a
-            extra = there + _gap(ground, b, node) - plan.step[a]
-            if extra < best and plan.length[r] + extra <= slack and random_float(state) >= BLINK:
+            a = depot if side == 0 else prev[depot]
+            b = next[depot] if side == 0 else a
+            extra = there + distance(space, b, node) - step[a]
+            if extra < best and length[r] + extra <= slack and random_float(state) >= BLINK:
                 best, after = extra, a
-    if after >= 0:
-        return best, after
-    for r in range(len(plan.load)):
-        if plan.stops[r] == 0 or plan.load[r] > room:
-            continue
-        a = m + r
-        while True:
-            b = plan.next[a]
-            extra = _gap(ground, a, node) + _gap(ground, node, b) - plan.step[a]
-            if extra < best and plan.length[r] + extra <= slack:
-                best, after = extra, a
-            if b == m + r:
-                break
-            a = b
-    return best, after
+    if after < 0:
+        for r in range(len(load)):
+            if stops[r] == 0 or load[r] > room:
+                continue
+            a = m + r
+            while True:
+                b = next[a]
+                extra = distance(space, a, node) + distance(space, node, b) - step[a]
+                if extra < best and length[r] + extra <= slack:
+                    best, after = extra, a
+                if b == m + r:
+                    break
+                a = b
+    return after
 
 
-@kernel
-def _remove_strings(ground, plan, mean_size, removed, seed, state, stamp, mark, touched, out, log, was):
-    """Cut strings out of routes near the seed; returns (customers removed, routes, saving).
-
-    The log keeps who was taken from which route and from behind whom, and both distances there.
-    """
-    m = len(ground.near)
-    n_out = 0
-    saving = 0.0
-    limit = min(LONGEST, mean_size)
-    strings = int(1.0 + random_float(state) * (4.0 * removed / (1.0 + limit) - 1.0))
-    done = 0
-    for i in range(-1, ground.near.shape[1]):
-        node = seed if i < 0 else ground.near[seed, i]
-        if node < 0:
+@inlined
+def _choose_string(m, next, prev, route, stops, limit, node, state):
+    """A string around a customer: (its first, how many to walk, where to spare how many)."""
+    there = stops[route[node]]
+    size = min(int(1.0 + random_float(state) * min(float(there), limit)), there)
+    # half of the time a string is cut with a piece in its middle spared
+    spared = 0
+    if size > 1 and size < there and random_float(state) < 0.5:
+        spared = 1
+        while size + spared < there and random_float(state) < BLINK:
+            spared += 1
+    total = size + spared
+    start = node
+    for _ in range(random_below(state, total)):  # so many places before the node
+        if prev[start] >= m:
             break
-        r = plan.route[node]
-        if r < 0 or mark[r] == stamp:
-            continue
-        mark[r] = stamp
-        stops = plan.stops[r]
-        longest = min(float(stops), limit)
-        size = min(int(1.0 + random_float(state) * longest), stops)
-        # half of the time a string is cut with a piece in its middle spared
-        spared = 0
-        if size > 1 and size < stops and random_float(state) < 0.5:
-            spared = 1
-            while size + spared < stops and random_float(state) < BLINK:
-                spared += 1
-        total = size + spared
-        start = node
-        for _ in range(random_below(state, total)):  # so many places before the node
-            if plan.prev[start] >= m:
-                break
-            start = plan.prev[start]
-        # shift it back if it would run over the end of the route
-        tail = start
-        reach = 1
-        while reach < total and plan.next[tail] < m:
-            tail = plan.next[tail]
-            reach += 1
-        while reach < total and plan.prev[start] < m:
-            start = plan.prev[start]
-            reach += 1
-        keep_from = 1 + random_below(state, size - 1) if spared > 0 else total
-        node = start
-        for j in range(reach):
-            after = plan.next[node]
-            if not (keep_from <= j < keep_from + spared):
-                before = plan.prev[node]
-                log[n_out, 0], log[n_out, 1], log[n_out, 2] = node, r, before
-                was[n_out, 0], was[n_out, 1] = plan.step[before], plan.step[node]
-                out[n_out] = node
-                n_out += 1
-                saving += _take_out(
-                    ground, plan, node,
-                    _gap(ground, before, after),
-                )  # fmt: skip
-            node = after
-        touched[done] = r
-        done += 1
-        if done >= strings:
-            break
-    return n_out, done, saving
+        start = prev[start]
+    # shift it back if it would run over the end of the route
+    tail = start
+    reach = 1
+    while reach < total and next[tail] < m:
+        tail = next[tail]
+        reach += 1
+    while reach < total and prev[start] < m:
+        start = prev[start]
+        reach += 1
+    keep_from = 1 + random_below(state, size - 1) if spared > 0 else total
+    return start, reach, keep_from, spared
 
 
-@kernel
-def _sort_for_insertion(ground, out, n_out, state, key):
+@inlined
+def _sort_for_insertion(space, m, demand, out, n_out, state, key):
     """Order the customers: at random, by demand, far first or near first (weights 4 4 2 1)."""
     draw = random_below(state, 11)
-    depot = len(ground.near)
     for i in range(n_out):
         node = out[i]
         if draw < 4:
             key[i] = random_float(state)
         elif draw < 8:
-            key[i] = -ground.demand[node]
+            key[i] = -demand[node]
         elif draw < 10:
-            key[i] = -_gap(ground, depot, node)
+            key[i] = -distance(space, m, node)
         else:
-            key[i] = _gap(ground, depot, node)
+            key[i] = distance(space, m, node)
     for i in range(1, n_out):
         value, node = key[i], out[i]
         j = i
@@ -440,76 +397,107 @@ def string_slice(ground, plan, best, temperature, removed, steps, state):
     customers left out are better at any cost; while there are some, a step is kept if those it
     leaves out have been left out less often than those left out before.
     """
-    m = len(ground.near)
-    slots = len(plan.load)
+    space, _, demand, near, far, capacity, max_length, service = ground
+    next, prev, step, route, load, length, stops, spare, missing = plan
+    m = len(near)
+    slots = len(load)
+    slack = max_length - service
     cost = 0.0
     best_cost = 0.0
-    if m == 0:
-        return cost, best_cost, 0
     room = m + 8
     out = np.empty(room, np.int32)
     put = np.empty(room, np.int32)
     key = np.empty(room, np.float64)
-    log = np.empty((room, 3), np.int32)
-    was = np.empty((room, 2), np.float64)
+    log = np.empty((room, 2), np.int32)  # who was taken from behind whom
+    was = np.empty((room, 2), np.float64)  # the distances there
     mark = np.zeros(slots, np.int64)
-    touched = np.empty(slots, np.int32)
+    touched = np.empty(slots + 1, np.int32)
     absent = np.empty(room, np.int32)
     n_absent = 0
     for i in range(m):
-        if plan.route[i] < 0:
+        if route[i] < 0:
             absent[n_absent] = i
             n_absent += 1
     best_absent = n_absent
-    for step in range(1, steps + 1):
-        mean_size = (m - n_absent) / max(1, slots - plan.spare[slots])
-        n_removed, n_touched, saving = _remove_strings(
-            ground, plan,
-            mean_size, removed, random_below(state, m), state, step, mark, touched, out, log, was,
-        )  # fmt: skip
-        threshold = -temperature * np.log(1.0 - random_float(state)) + 1e-12
-        delta = -saving
+    for turn in range(1, (steps if m > 0 else 0) + 1):
+        # destroy: strings out of the routes around a random customer
+        seed = random_below(state, m)
+        limit = min(LONGEST, (m - n_absent) / max(1, slots - spare[slots]))
+        strings = int(1.0 + random_float(state) * (4.0 * removed / (1.0 + limit) - 1.0))
+        n_removed = 0
+        n_touched = 0
+        delta = 0.0
+        for i in range(-1, near.shape[1]):
+            node = seed if i < 0 else near[seed, i]
+            if node < 0 or n_touched >= strings:
+                break
+            r = route[node]
+            if r < 0 or mark[r] == turn:
+                continue
+            mark[r] = turn
+            touched[n_touched] = r
+            n_touched += 1
+            node, reach, keep_from, spared = _choose_string(
+                m, next, prev, route, stops, limit, node, state
+            )
+            for j in range(reach):
+                behind = next[node]
+                if not (keep_from <= j < keep_from + spared):
+                    before = prev[node]
+                    log[n_removed, 0], log[n_removed, 1] = node, before
+                    was[n_removed, 0], was[n_removed, 1] = step[before], step[node]
+                    out[n_removed] = node
+                    n_removed += 1
+                    delta -= _take_out(
+                        service, demand, next, prev, step, route, load, length, stops, spare,
+                        node, distance(space, before, behind),
+                    )  # fmt: skip
+                node = behind
+        # repair: one by one to the cheapest place
         n_out = n_removed
-        before = 0
+        count_before = 0
         for i in range(n_absent):
             out[n_out] = absent[i]
-            before += plan.missing[absent[i]]
+            count_before += missing[absent[i]]
             n_out += 1
-        _sort_for_insertion(ground, out, n_out, state, key)
+        _sort_for_insertion(space, m, demand, out, n_out, state, key)
+        threshold = -temperature * np.log(1.0 - random_float(state)) + 1e-12
         n_put = 0
         n_left = 0
-        after = 0
+        count = 0
         for i in range(n_out):
             node = out[i]
-            extra, a = _best_place(ground, plan, node, touched, n_touched, state)
+            a = _best_place(
+                space, near, far, capacity - demand[node], slack, next, prev, step, route, load,
+                length, stops, spare, node, touched, n_touched, state,
+            )  # fmt: skip
             if a < 0:
                 n_left += 1
-                after += plan.missing[node]
+                count += missing[node]
             else:
                 delta += _put_in(
-                    ground, plan, node, plan.route[a], a,
-                    _gap(ground, a, node), _gap(ground, node, plan.next[a]),
+                    service, demand, next, prev, step, route, load, length, stops, spare,
+                    node, a, distance(space, a, node), distance(space, node, next[a]),
                 )  # fmt: skip
                 put[n_put] = node
                 n_put += 1
             if n_absent == 0 and (n_left > 0 or delta > threshold):
                 break  # what is still to come costs something, too
-        if n_left == 0 and n_absent == 0:
-            keep = delta < threshold
-        elif n_left == 0:
-            keep = True
+        # accept?
+        if n_left == 0:
+            keep = n_absent > 0 or delta < threshold
         else:
-            keep = n_absent > 0 and after <= before
-        if keep and ground.max_length < np.inf:  # without triangles a shorter string is longer
+            keep = n_absent > 0 and count <= count_before
+        if keep and max_length < np.inf:  # without triangles a shorter string is longer
             for i in range(n_touched):
                 r = touched[i]
-                if plan.stops[r] > 0 and plan.length[r] > ground.max_length * (1.0 + 1e-10):
+                if stops[r] > 0 and length[r] > max_length * (1.0 + 1e-10):
                     keep = False
         if n_left > 0 and n_absent > 0:
             w = 0
             for i in range(n_out):
-                if plan.route[out[i]] < 0:
-                    plan.missing[out[i]] += 1
+                if route[out[i]] < 0:
+                    missing[out[i]] += 1
                     if keep:
                         absent[w] = out[i]
                         w += 1
@@ -519,18 +507,17 @@ def string_slice(ground, plan, best, temperature, removed, steps, state):
             absent[:n_absent].sort()
             if n_absent < best_absent or (n_absent == best_absent and cost < best_cost - 1e-9):
                 best_cost, best_absent = cost, n_absent
-                best[:] = plan.next
+                best[:] = next
         else:
             for i in range(n_put - 1, -1, -1):
                 node = put[i]
-                a, b = plan.prev[node], plan.next[node]
                 _take_out(
-                    ground, plan, node,
-                    _gap(ground, a, b),
+                    service, demand, next, prev, step, route, load, length, stops, spare,
+                    node, distance(space, prev[node], next[node]),
                 )  # fmt: skip
             for i in range(n_removed - 1, -1, -1):
                 _put_in(
-                    ground, plan,
-                    log[i, 0], log[i, 1], log[i, 2], was[i, 0], was[i, 1],
+                    service, demand, next, prev, step, route, load, length, stops, spare,
+                    log[i, 0], log[i, 1], was[i, 0], was[i, 1],
                 )  # fmt: skip
     return cost, best_cost, best_absent
