@@ -32,11 +32,28 @@ import numpy as np
 import drhg
 
 DATA = Path(os.environ.get("DRHG_DATA", "data"))
-X20 = (
-    "X-n106-k14 X-n129-k18 X-n153-k22 X-n190-k8 X-n214-k11 X-n256-k16 X-n284-k15 X-n317-k53 "
-    "X-n344-k43 X-n393-k38 X-n439-k37 X-n491-k59 X-n524-k153 X-n573-k30 X-n627-k43 X-n701-k44 "
-    "X-n783-k48 X-n856-k95 X-n936-k151 X-n979-k58"
-).split()
+X20 = [
+    "X-n106-k14",
+    "X-n129-k18",
+    "X-n153-k22",
+    "X-n190-k8",
+    "X-n214-k11",
+    "X-n256-k16",
+    "X-n284-k15",
+    "X-n317-k53",
+    "X-n344-k43",
+    "X-n393-k38",
+    "X-n439-k37",
+    "X-n491-k59",
+    "X-n524-k153",
+    "X-n573-k30",
+    "X-n627-k43",
+    "X-n701-k44",
+    "X-n783-k48",
+    "X-n856-k95",
+    "X-n936-k151",
+    "X-n979-k58",
+]
 SCALE = 50_000.0  # rivals count in integers: unit-square distances times this (hygese allows 1e5)
 
 
@@ -175,9 +192,16 @@ def compare(options: argparse.Namespace) -> None:
                 failed += wrong
                 costs[name] = np.inf if wrong or plan is None else float(drhg.cost(instance, plan))
                 if options.out:
-                    row = {"suite": options.suite, "instance": instance.name, "solver": name,
-                           "cost": costs[name], "limit": limit, "seconds": round(spent, 2),
-                           "cores": options.cores, "best_known": known.get(instance.name)}  # fmt: skip
+                    row = {
+                        "suite": options.suite,
+                        "instance": instance.name,
+                        "solver": name,
+                        "cost": costs[name],
+                        "limit": limit,
+                        "seconds": round(spent, 2),
+                        "cores": options.cores,
+                        "best_known": known.get(instance.name),
+                    }
                     with open(options.out, "a") as file:
                         file.write(json.dumps(row) + "\n")
             base = known.get(instance.name) or costs[solvers[-1]]

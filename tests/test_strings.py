@@ -34,21 +34,18 @@ class Search:
             spare, np.full(instance.n, -1, np.int32),
         )  # fmt: skip
         self.start = self.cost = self.best_cost = float(cost(instance, Solution(routes)))
-        self.best_absent = len(absent)
+        self.best_absent, self.best = len(absent), self.present
 
     def run(self, steps: int, state: np.ndarray, temperature: float = 0.0) -> None:
         change, lowest, left = s.string_slice(*self.part, temperature, s.REMOVED, steps, state)
         if (left, self.cost + lowest) <= (self.best_absent, self.best_cost):
             self.best_absent, self.best_cost = left, self.cost + lowest
+            self.best = s.solution_of_lists(*s.lists_of(self.part, True))
         self.cost += change
 
     @property
     def present(self) -> Solution:
         return s.solution_of_lists(*s.lists_of(self.part, False))
-
-    @property
-    def best(self) -> Solution:
-        return s.solution_of_lists(*s.lists_of(self.part, True))
 
     def sound(self) -> None:
         """Rings, totals and cost are what the plan says; nothing but missing customers is wrong."""

@@ -33,10 +33,10 @@ from drhg.strings import (
 COLD = 0.07  # the last temperature, in mean distances to the fifth neighbour
 HOT = 0.1  # the first one, times the root of the steps per customer that there will be time for
 HOTTEST = 3.0
-SPLIT = 200  # from so many customers on, threads share one plan instead of each having its own
+SPLIT = 600  # from so many customers on, threads share one plan instead of each having its own
 PART = 1_000  # customers that a thread works on at a time, at most
 TURN = 2_000  # steps on a part before another is chosen
-EXCHANGES = 3  # times that threads with plans of their own take over the best one
+EXCHANGES = 10  # times that threads with plans of their own take over the best one
 CYCLE = 1_000  # steps per customer from hot to cold if nothing says how long the search will last
 
 
@@ -146,8 +146,8 @@ class _Counter:
     def heat(self) -> float:
         """The temperature: the more time there is, the hotter the beginning."""
         over, steps = self._schedule()
-        hot = min(HOTTEST, max(COLD, HOT * (steps / self.task.instance.n) ** 0.5))
-        return hot * float((COLD / hot) ** over)
+        hot = min(HOTTEST, max(COLD, HOT * float(steps / self.task.instance.n) ** 0.5))
+        return float(hot * (COLD / hot) ** over)
 
 
 def _snapshot(best: Lists, counter: _Counter) -> Snapshot:

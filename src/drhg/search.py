@@ -209,4 +209,3 @@ def _region(task: Task, tour: Index, start: int, size: int, rng: np.random.Gener
     centre = tour[(start + int(rng.integers(size))) % n]
     around: Index = task.nearness.around([centre], REGION)[0]
     return around
-

@@ -54,11 +54,11 @@ class Routes(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Routes to work on, and the best that was made of them."""
+    """Routes to work on, and the best that a slice made of them."""
 
     ground: Ground
     plan: Routes
-    best: Index  # (N,): `next` of the best plan
+    best: Index  # (N,): `next` of the best plan that the last slice has seen
 
 
 def solution_of_lists(order: Index, ends: Index) -> Solution:
@@ -152,7 +152,7 @@ def _lay_out(rules, near, order, ends, chosen, absent, spare, local):
     load = np.zeros(slots, np.int64)
     length = np.zeros(slots, np.float64)
     stops = np.zeros(slots, np.int32)
-    empty = np.empty(slots + 1, np.int32)
+    empty = np.zeros(slots + 1, np.int32)
     w = 0
     for c in range(len(chosen)):
         r = chosen[c]
@@ -393,9 +393,9 @@ def _sort_for_insertion(space, m, demand, out, n_out, state, key):
 def string_slice(ground, plan, best, temperature, removed, steps, state):
     """`steps` times: remove strings, insert, accept by annealing or undo. In place.
 
-    Returns (change of cost, the same for the best plan, customers that the best leaves out). Fewer
-    customers left out are better at any cost; while there are some, a step is kept if those it
-    leaves out have been left out less often than those left out before.
+    Returns (change of cost, the same for the best plan of this slice, customers that it leaves
+    out). Fewer customers left out are better at any cost; while there are some, a step is kept if
+    those it leaves out have been left out less often than those left out before.
     """
     space, _, demand, near, far, capacity, max_length, service = ground
     next, prev, step, route, load, length, stops, spare, missing = plan
@@ -419,6 +419,7 @@ def string_slice(ground, plan, best, temperature, removed, steps, state):
             absent[n_absent] = i
             n_absent += 1
     best_absent = n_absent
+    best[:] = next
     for turn in range(1, (steps if m > 0 else 0) + 1):
         # destroy: strings out of the routes around a random customer
         seed = random_below(state, m)
