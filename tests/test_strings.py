@@ -241,7 +241,7 @@ def test_a_perfect_packing_of_triples_is_found(seed: int) -> None:
     demand = np.concatenate(([0], a, b, 100 - a - b))
     instance = cvrp(rng.random((19, 2)), demand, 100, vehicles=6)
     search = Search(instance, [])
-    search.run(10_000, random_state(seed))
+    search.run(60_000, random_state(seed))
     search.sound()
     assert check(instance, search.best) == []
 

@@ -32,10 +32,10 @@ from drhg.strings import (
 
 COLD = 0.07  # the last temperature, in mean distances to the fifth neighbour
 HOT = 0.1  # the first one, times the root of the steps per customer that there will be time for
-HOTTEST = 3.0
+HOTTEST = 2.0
 SPLIT = 600  # from so many customers on, threads share one plan instead of each having its own
 PART = 1_000  # customers that a thread works on at a time, at most
-TURN = 2_000  # steps on a part before another is chosen
+TURN = 5_000  # steps on a part before another is chosen
 EXCHANGES = 10  # times that threads with plans of their own take over the best one
 CYCLE = 1_000  # steps per customer from hot to cold if nothing says how long the search will last
 
