@@ -101,7 +101,7 @@ def test_heat_falls_from_hot_to_cold_and_grows_with_the_time_there_is() -> None:
     work = task(drhg.uniform_cvrp(100, seed=1))
     over = [0.0]
     first = {}
-    for rate in (10, 1_000, 100_000):  # steps per hundredth of the search
+    for rate in (1, 30, 100_000):  # steps per hundredth of the search
         over[0] = 0.0
         counter = rs._Counter(work, lambda: over[0], None)
         heats = []
@@ -112,7 +112,7 @@ def test_heat_falls_from_hot_to_cold_and_grows_with_the_time_there_is() -> None:
         assert heats == sorted(heats, reverse=True)
         assert heats[-1] == pytest.approx(rs.COLD)
         first[rate] = heats[0]
-    assert first[10] < first[1_000] < first[100_000] <= rs.HOTTEST
+    assert first[1] < first[30] < first[100_000] <= rs.HOTTEST
 
 
 def test_without_an_end_the_search_warms_up_again() -> None:
