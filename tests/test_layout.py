@@ -37,6 +37,7 @@ ORDER = [
     "model",
     "criteria",
     "search",
+    "route_search",
     "solver",
     "training",
     "plotting",

@@ -56,16 +56,21 @@ def is_cold() -> bool:
     return not CACHE_FOLDER or next(Path(CACHE_FOLDER).rglob("*.nbi"), None) is None
 
 
-def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+def kernel(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """Compile on first call, without the GIL, cached on disk in the package's own folder."""
     config: Any = numba.config
     before = config.CACHE_DIR
     config.CACHE_DIR = CACHE_FOLDER or before
     try:
-        compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        compiled = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
     finally:
         config.CACHE_DIR = before
     return cast(Callable[..., Any], compiled)
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel that is always compiled into its callers: a call would pass every array it takes."""
+    return kernel(function, forceinline=True)
 
 
 class Space(NamedTuple):

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from drhg import assembly
-from drhg import strings as string_removal
 from drhg.compiled import random_state
 from drhg.construct import hilbert_order, shaken_greedy
 from drhg.criteria import Accept
@@ -62,8 +61,6 @@ CROWD = 6_000_000  # nodes of a population at most, over all its tours
 FINISH = 0.85  # share of the search after which only the shortest tour counts, not diversity
 STALE = 10  # generations that must bring something
 SYNC = 20  # kicks per node after which threads with tours of their own take over the best
-HOT, COLD = 0.3, 0.01  # temperatures of the string search, in mean edge lengths
-EXCHANGES = 10  # times that string searches on several threads take over the best plan
 
 
 @dataclass(frozen=True)
@@ -416,53 +413,3 @@ def _region(task: Task, tour: Index, start: int, size: int, rng: np.random.Gener
     centre = tour[(start + int(rng.integers(size))) % n]
     around: Index = task.nearness.around([centre], REGION)[0]
     return around
-
-
-def strings(
-    task: Task, slice: Slice, elapsed: Elapsed, max_iters: int | None
-) -> Iterator[Snapshot]:
-    """String removal and insertion under annealing, one chain per thread, on a whole plan."""
-    instance, rules, threads = task.instance, task.rules, task.threads
-    near = neighbour_lists(instance, task.nearness, 100)
-    plans = [string_removal.routes_of(rules, task.start) for _ in range(threads)]
-    states = [random_state(task.seed, i) for i in range(threads)]
-    bests = [(plan.next.copy(), plan.first.copy()) for plan in plans]
-    now = float(cost(instance, task.start))
-    complete = bool((plans[0].route[task.nearness.nodes] >= 0).all())
-    hot = HOT * now / max(1, instance.n + len(task.start.routes))
-    chains = [(now, now if complete else np.inf, hot)] * threads  # cost, lowest cost, temperature
-    # With an iteration limit the temperature falls with every step, else with the clock.
-    cooling = 1.0 if max_iters is None else (COLD / HOT) ** (threads / max(1, max_iters))
-    period = None if max_iters is None else max(1, max_iters // (EXCHANGES * threads))
-
-    def run(i: int, steps: int) -> tuple[float, float, float]:
-        current, lowest, heat = chains[i]
-        result: tuple[float, float, float] = string_removal.string_slice(
-            rules, task.nearness.nodes, near, plans[i],
-            current, lowest, *bests[i], heat, cooling, steps, states[i],
-        )  # fmt: skip
-        return result
-
-    steps = exchanges = 0
-    with ThreadPoolExecutor(threads) as pool:
-        while True:
-            each = max(1, slice() // threads)
-            if period is None:
-                over = elapsed()
-                due = over * EXCHANGES >= exchanges + 1
-                chains = [(c, lowest, hot * (COLD / HOT) ** over) for c, lowest, _ in chains]
-            else:
-                each = min(each, period - steps % period)
-                due = (steps + each) % period == 0
-            chains = list(pool.map(run, range(threads), [each] * threads))
-            steps += each
-            best = min(range(threads), key=lambda i: chains[i][1])
-            arrays = (bests[best][0].copy(), bests[best][1].copy(), rules.depot)
-            found = partial(string_removal.solution_of_routes, *arrays)
-            yield Snapshot(each * threads, chains[best][1], found)
-            if due and threads > 1:
-                exchanges += 1
-                source = min(range(threads), key=lambda i: chains[i][0])
-                for plan in plans:
-                    plan.take_over(plans[source])
-                chains = [(chains[source][0], lowest, heat) for _, lowest, heat in chains]

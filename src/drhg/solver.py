@@ -444,7 +444,7 @@ def _search(
     threads: int,
 ) -> Iterator[Snapshot]:
     """Build a better start, then run the search that the repairer belongs to."""
-    from drhg import search
+    from drhg import route_search, search
 
     _say_if_cold()
     instance = board.instance
@@ -462,7 +462,7 @@ def _search(
         return board.limits.elapsed(board.progress())
 
     if by_region and board.cost == np.inf:  # only the string search can place who is left out
-        for snapshot in search.strings(task, pace, elapsed, max_iters):
+        for snapshot in route_search.strings(task, elapsed, max_iters):
             yield snapshot
             if snapshot.cost < np.inf:
                 break
@@ -472,7 +472,7 @@ def _search(
         cut = destroy or _destroy(options, k, board.limits)
         yield from search.regions(task, repairer, cut, accept, pace, elapsed)
     elif instance.is_cvrp:
-        yield from search.strings(task, pace, elapsed, max_iters)
+        yield from route_search.strings(task, elapsed, max_iters)
     else:
         yield from search.tours(task, pace, elapsed)
 

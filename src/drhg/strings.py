@@ -1,21 +1,23 @@
 """Routes improved by removing strings of neighbouring customers and inserting them again.
 
-One compiled slice does many destroy-and-repair steps on a whole plan: strings of adjacent routes
-are cut out (slack induction by string removals, Christiaens and Vanden Berghe 2020), their
-customers are inserted greedily with blinks, and the step is kept by the annealing rule or undone
-from a log. A step looks only at the neighbours of what it moves, so its cost does not depend on the
-number of customers.
+One compiled slice does many destroy-and-repair steps: strings of adjacent routes are cut out (slack
+induction by string removals, Christiaens and Vanden Berghe 2020), their customers are inserted
+greedily with blinks, and the step is kept by the annealing rule or undone from a log.
+
+A slice works on a *part* of a plan: some of its routes, copied into arrays of their own. Customers
+are numbered anew, route by route, and every route has a depot of its own that closes it to a ring,
+so that no place in a route is special. Parts that share no route can be worked on at the same time,
+and what a step costs depends on neither the part nor the plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from drhg.compiled import distance, kernel, random_below, random_float
-from drhg.hypergraph import Index, Rules, plan_of
+from drhg.compiled import EXPLICIT, Space, distance, inlined, kernel, random_below, random_float
+from drhg.hypergraph import Index, Rules
 from drhg.problem import Floats, Ints, Solution
 
 REMOVED = 10.0  # customers removed by a step, on average
@@ -24,232 +26,348 @@ BLINK = 0.01  # probability that an insertion position is overlooked
 NEAREST = 40  # neighbours next to which a customer may be inserted
 
 
+class Ground(NamedTuple):
+    """What does not change in a part: places 0 .. m - 1 are customers, the rest are depots."""
+
+    space: Space
+    node: Ints  # (N,): the instance's number of each place
+    demand: Ints  # (N,)
+    near: Index  # (m, k): nearest customers of the part, nearest first, then -1
+    far: Floats  # (m, k): their distances
+    capacity: int
+    max_length: float
+    service: float
+
+
 class Routes(NamedTuple):
-    """A plan as linked lists, changed in place by kernels. The depot ends every list."""
+    """The routes of a part as rings, changed in place; route r goes through depot m + r."""
 
-    next: Index  # (n,)
-    prev: Index  # (n,)
-    route: Index  # (n,): route of each customer, -1 while it is in none
-    first: Index  # (R,): first customer of each route, the depot if it is empty
-    last: Index  # (R,)
+    next: Index  # (N,)
+    prev: Index  # (N,)
+    step: Floats  # (N,): distance to the next place
+    route: Index  # (N,): route of each place, -1 for a customer in none
     load: Ints  # (R,)
-    length: Floats  # (R,): depot to depot, service included; kept only if there is a limit
+    length: Floats  # (R,): depot to depot, service included
     stops: Index  # (R,): customers
-    missing: Ints  # (n,): how often a customer was left out by a step, for scarce fleets; at the
-    # depot: the route from which on to look for an empty one, so that slices compose
-
-    def take_over(self, other: Routes) -> None:
-        """Become the same plan as another one of the same instance."""
-        arrays: Iterable[tuple[Any, Any]] = zip(self, other, strict=True)
-        for mine, theirs in arrays:
-            mine[:] = theirs
+    spare: Index  # (R + 1,): a stack of the empty routes; last, how many they are
+    missing: Ints  # (m,): how often a customer was left out by a step, for scarce fleets
 
 
-def routes_of(rules: Rules, solution: Solution) -> Routes:
-    """Linked lists for a solution; customers that it leaves out are in no route."""
-    slots = min(rules.vehicles, rules.n, 2 * len(solution.routes) + 20)
-    state = Routes(
-        next=np.full(rules.n, rules.depot, np.int32),
-        prev=np.full(rules.n, rules.depot, np.int32),
-        route=np.full(rules.n, -1, np.int32),
-        first=np.full(slots, rules.depot, np.int32),
-        last=np.full(slots, rules.depot, np.int32),
-        load=np.zeros(slots, np.int64),
-        length=np.zeros(slots, np.float64),
-        stops=np.zeros(slots, np.int32),
-        missing=np.zeros(rules.n, np.int64),
-    )
-    for r, route in enumerate(solution.routes):
-        state.first[r], state.last[r], state.stops[r] = route[0], route[-1], len(route)
-        state.next[route[:-1]], state.prev[route[1:]] = route[1:], route[:-1]
-        state.route[route] = r
-        state.load[r] = rules.demand[route].sum()
-    plan = plan_of(rules, solution)
-    state.length[: plan.n_routes] = plan.length[plan.last] - plan.length[plan.first]
-    return state
+class Part(NamedTuple):
+    """Routes to work on, and the best that a slice made of them."""
+
+    ground: Ground
+    plan: Routes
+    best: Index  # (N,): `next` of the best plan that the last slice has seen
 
 
-def solution_of_routes(next: Index, first: Index, depot: int) -> Solution:
-    """The linked lists as a solution again."""
-    customers, ends = _flatten(next, first, depot)
-    return Solution(np.split(customers, ends[:-1]))
+def solution_of_lists(order: Index, ends: Index) -> Solution:
+    """Routes laid end to end as a solution."""
+    return Solution(np.split(order.astype(np.int64), ends[:-1]))
+
+
+def part_of(
+    rules: Rules, near: Index, order: Index, ends: Index, chosen: Index, absent: Ints, spare: int,
+    local: Index,
+) -> Part:  # fmt: skip
+    """Copy the chosen ones of the routes (laid end to end) and `absent` customers into a part.
+
+    `spare` empty routes are added; `local` is scratch, (n,) and -1 everywhere.
+    """
+    ground, plan = _lay_out(rules, near, order, ends, chosen, absent, spare, local)
+    return Part(Ground(*ground), Routes(*plan), plan[0].copy())
+
+
+def lists_of(part: Part, best: bool) -> tuple[Index, Index]:
+    """The part's routes, present or best, laid end to end in the instance's numbers."""
+    order, ends = _flatten(part.ground.node, part.best if best else part.plan.next, part.plan.load)
+    return order, ends
 
 
 @kernel
-def _flatten(next, first, depot):
-    customers = np.empty(len(next), np.int64)
-    ends = np.empty(len(first), np.int64)
+def _flatten(node, next, load):
+    slots = len(load)
+    m = len(node) - slots
+    order = np.empty(m, np.int32)
+    ends = np.empty(slots, np.int32)
     w = 0
-    for r in range(len(first)):
-        node = first[r]
-        while node != depot:
-            customers[w] = node
+    used = 0
+    for r in range(slots):
+        here = next[m + r]
+        if here == m + r:
+            continue
+        while here != m + r:
+            order[w] = node[here]
             w += 1
-            node = next[node]
-        ends[r] = w
-    return customers[:w].copy(), ends
+            here = next[here]
+        ends[used] = w
+        used += 1
+    return order[:w].copy(), ends[:used].copy()
 
 
 @kernel
-def _take_out(rules, plan, node):
-    """Remove a customer from its route; returns the saving."""
-    r = plan.route[node]
-    a, b = plan.prev[node], plan.next[node]
-    if a == rules.depot:
-        plan.first[r] = b
-    else:
-        plan.next[a] = b
-    if b == rules.depot:
-        plan.last[r] = a
-    else:
-        plan.prev[b] = a
-    gain = (
-        distance(rules.space, a, node)
-        + distance(rules.space, node, b)
-        - distance(rules.space, a, b)
+def merge_lists(order, ends, taken, parts_order, parts_ends):
+    """The routes that are not taken, then those of the parts."""
+    kept = 0
+    routes = 0
+    begin = 0
+    for r in range(len(ends)):
+        if not taken[r]:
+            kept += ends[r] - begin
+            routes += 1
+        begin = ends[r]
+    new_order = np.empty(kept + len(parts_order), np.int32)
+    new_ends = np.empty(routes + len(parts_ends), np.int32)
+    w = 0
+    routes = 0
+    begin = 0
+    for r in range(len(ends)):
+        if not taken[r]:
+            for p in range(begin, ends[r]):
+                new_order[w] = order[p]
+                w += 1
+            new_ends[routes] = w
+            routes += 1
+        begin = ends[r]
+    new_order[w:] = parts_order
+    new_ends[routes:] = w + parts_ends
+    return new_order, new_ends
+
+
+@kernel
+def _lay_out(rules, near, order, ends, chosen, absent, spare, local):
+    m = len(absent)
+    for c in range(len(chosen)):
+        r = chosen[c]
+        m += ends[r] - (ends[r - 1] if r > 0 else 0)
+    slots = len(chosen) + spare
+    size = m + slots
+    node = np.full(size, rules.depot, np.int64)
+    points = np.empty((size, 2), np.float64)
+    demand = np.zeros(size, np.int64)
+    next = np.empty(size, np.int32)
+    prev = np.empty(size, np.int32)
+    step = np.zeros(size, np.float64)
+    route = np.full(size, -1, np.int32)
+    load = np.zeros(slots, np.int64)
+    length = np.zeros(slots, np.float64)
+    stops = np.zeros(slots, np.int32)
+    empty = np.zeros(slots + 1, np.int32)
+    w = 0
+    for c in range(len(chosen)):
+        r = chosen[c]
+        last = m + c
+        for p in range(ends[r - 1] if r > 0 else 0, ends[r]):
+            node[w] = order[p]
+            local[order[p]] = w
+            route[w] = c
+            load[c] += rules.demand[order[p]]
+            length[c] += rules.service
+            next[last], prev[w] = w, last
+            stops[c] += 1
+            last = w
+            w += 1
+        next[last], prev[m + c] = m + c, last
+    for c in range(slots):
+        route[m + c] = c
+        if c >= len(chosen):
+            next[m + c] = prev[m + c] = m + c
+    for i in range(len(absent)):
+        node[w] = absent[i]
+        local[absent[i]] = w
+        next[w] = prev[w] = w
+        w += 1
+    for i in range(size):
+        points[i, 0] = rules.space.points[node[i], 0]
+        points[i, 1] = rules.space.points[node[i], 1]
+        if i < m:
+            demand[i] = rules.demand[node[i]]
+    n_empty = 0
+    for c in range(slots - 1, -1, -1):
+        if stops[c] == 0:
+            empty[n_empty] = c
+            n_empty += 1
+    empty[slots] = n_empty
+    width = min(NEAREST, near.shape[1])
+    beside = np.full((m, width), -1, np.int32)
+    far = np.full((m, width), np.inf, np.float64)
+    for i in range(m):
+        k = 0
+        for j in range(near.shape[1]):
+            other = local[near[node[i], j]]
+            if other >= 0:
+                beside[i, k] = other
+                far[i, k] = distance(rules.space, node[i], node[other])
+                k += 1
+                if k == width:
+                    break
+    for i in range(m):
+        local[node[i]] = -1
+    for i in range(size):
+        if route[i] >= 0:
+            step[i] = distance(rules.space, node[i], node[next[i]])
+            length[route[i]] += step[i]
+    matrix = np.zeros((size, size) if rules.space.metric == EXPLICIT else (0, 0), np.float64)
+    if rules.space.metric == EXPLICIT:
+        for i in range(size):
+            for j in range(size):
+                matrix[i, j] = rules.space.matrix[node[i], node[j]]
+    ground = (
+        Space(rules.space.metric, points, matrix),
+        node,
+        demand,
+        beside,
+        far,
+        rules.capacity,
+        rules.max_length,
+        rules.service,
     )
-    plan.route[node] = -1
-    plan.load[r] -= rules.demand[node]
-    plan.length[r] -= gain + rules.service
-    plan.stops[r] -= 1
+    plan = (next, prev, step, route, load, length, stops, empty, np.zeros(m, np.int64))
+    return ground, plan
+
+
+# The helpers below take arrays instead of `Ground` and `Routes`, and are compiled into the slice:
+# every array that is looked up in a tuple inside a loop would be counted in and out of use.
+
+
+@inlined
+def _take_out(service, demand, next, prev, step, route, load, length, stops, spare, node, between):
+    """Remove a customer, given the distance between its neighbours; returns the saving."""
+    r = route[node]
+    a, b = prev[node], next[node]
+    gain = step[a] + step[node] - between
+    next[a], prev[b] = b, a
+    step[a] = between
+    route[node] = -1
+    load[r] -= demand[node]
+    length[r] -= gain + service
+    stops[r] -= 1
+    if stops[r] == 0:
+        top = len(spare) - 1
+        spare[spare[top]] = r
+        spare[top] += 1
     return gain
 
 
-@kernel
-def _put_in(rules, plan, node, r, a):
-    """Insert a customer into route r after `a` (the depot: at its start); returns the cost."""
-    b = plan.first[r] if a == rules.depot else plan.next[a]
-    plan.prev[node], plan.next[node] = a, b
-    if a == rules.depot:
-        plan.first[r] = node
-    else:
-        plan.next[a] = node
-    if b == rules.depot:
-        plan.last[r] = node
-    else:
-        plan.prev[b] = node
-    extra = (
-        distance(rules.space, a, node)
-        + distance(rules.space, node, b)
-        - distance(rules.space, a, b)
-    )
-    plan.route[node] = r
-    plan.load[r] += rules.demand[node]
-    plan.length[r] += extra + rules.service
-    plan.stops[r] += 1
+@inlined
+def _put_in(
+    service, demand, next, prev, step, route, load, length, stops, spare, node, a, before, behind
+):
+    """Insert a customer after place `a`, given its distances to both neighbours."""
+    r = route[a]
+    b = next[a]
+    extra = before + behind - step[a]
+    prev[node], next[node] = a, b
+    next[a] = prev[b] = node
+    step[a], step[node] = before, behind
+    route[node] = r
+    load[r] += demand[node]
+    length[r] += extra + service
+    stops[r] += 1
+    if stops[r] == 1:
+        spare[len(spare) - 1] -= 1
     return extra
 
 
-@kernel
-def _best_place(rules, plan, neighbours, node, empty, state):
-    """Cheapest allowed place of a customer: (cost, route, customer before it); route -1 if none.
+@inlined
+def _best_place(
+    space, near, far, room, slack, next, prev, step, route, load, length, stops, spare,
+    node, touched, n_touched, state,
+):  # fmt: skip
+    """Cheapest allowed place of a customer: the place before it, or -1 if there is none.
 
-    Looks beside its nearest customers and at an empty route; at every place only if none is found.
+    Looks beside its nearest customers, at the ends of the routes that were touched and at an empty
+    route; everywhere only if none is found. A place whose cost cannot be lower, by the triangle
+    inequality, is passed over at once.
     """
+    m = len(near)
     best = np.inf
-    best_route = -1
-    best_after = rules.depot
-    room = rules.capacity - rules.demand[node]
-    slack = rules.max_length - rules.service
-    if empty >= 0:
-        out = distance(rules.space, rules.depot, node)
-        if 2.0 * out <= slack:
-            best, best_route = 2.0 * out, empty
-    for i in range(min(NEAREST, neighbours.shape[1])):
-        near = neighbours[node, i]
-        r = plan.route[near]
-        if r < 0 or plan.load[r] > room:
-            continue
-        there = distance(rules.space, near, node)
-        for side in range(2):
-            other = plan.prev[near] if side == 0 else plan.next[near]
-            extra = there + distance(rules.space, other, node) - distance(rules.space, near, other)
-            if extra < best and plan.length[r] + extra <= slack and random_float(state) >= BLINK:
-                best, best_route = extra, r
-                best_after = other if side == 0 else near
-    if best_route >= 0:
-        return best, best_route, best_after
-    for r in range(len(plan.first)):
-        if plan.stops[r] == 0 or plan.load[r] > room:
-            continue
-        a = rules.depot
-        b = plan.first[r]
-        while True:
-            extra = (
-                distance(rules.space, a, node)
-                + distance(rules.space, node, b)
-                - distance(rules.space, a, b)
-            )
-            if extra < best and plan.length[r] + extra <= slack:
-                best, best_route, best_after = extra, r, a
-            if b == rules.depot:
-                break
-            a = b
-            b = plan.next[b]
-    return best, best_route, best_after
-
-
-@kernel
-def _remove_strings(rules, plan, neighbours, mean_size, seed, state, stamp, mark, out, log):
-    """Cut strings out of routes near the seed; returns (customers removed, saving)."""
-    n_out = 0
-    saving = 0.0
-    limit = min(LONGEST, mean_size)
-    strings = int(1.0 + random_float(state) * (4.0 * REMOVED / (1.0 + limit) - 1.0))
-    done = 0
-    for i in range(-1, neighbours.shape[1]):
-        node = seed if i < 0 else neighbours[seed, i]
-        r = plan.route[node]
-        if r < 0 or mark[r] == stamp:
-            continue
-        mark[r] = stamp
-        longest = min(float(plan.stops[r]), limit)
-        size = int(1.0 + random_float(state) * longest)
-        size = min(size, plan.stops[r])
-        # half of the time a string is cut with a piece in its middle spared
-        spared = 0
-        if size > 1 and size < plan.stops[r] and random_float(state) < 0.5:
-            spared = 1
-            while size + spared < plan.stops[r] and random_float(state) < BLINK:
-                spared += 1
-        total = size + spared
-        ahead = random_below(state, total)  # the string starts so many places before the node
-        start = node
-        for _ in range(ahead):
-            if plan.prev[start] == rules.depot:
-                break
-            start = plan.prev[start]
-        # shift it back if it would run over the end of the route
-        tail = start
-        reach = 1
-        while reach < total and plan.next[tail] != rules.depot:
-            tail = plan.next[tail]
-            reach += 1
-        while reach < total and plan.prev[start] != rules.depot:
-            start = plan.prev[start]
-            reach += 1
-        keep_from = 1 + random_below(state, size - 1) if spared > 0 and size > 1 else total
-        node = start
-        for j in range(reach):
-            after = plan.next[node]
-            if not (keep_from <= j < keep_from + spared):
-                log[n_out, 0] = node
-                log[n_out, 1] = r
-                log[n_out, 2] = plan.prev[node]
-                out[n_out] = node
-                n_out += 1
-                saving += _take_out(
-                    rules, plan, node,
-                )  # fmt: skip
-            node = after
-        done += 1
-        if done >= strings:
+    after = -1
+    n_spare = spare[len(spare) - 1]
+    if n_spare > 0:
+        depot = m + spare[n_spare - 1]
+        out = 2.0 * distance(space, depot, node)
+        if out <= slack:
+            best, after = out, depot
+    for i in range(near.shape[1]):
+        beside = near[node, i]
+        if beside < 0:
             break
-    return n_out, saving
+        r = route[beside]
+        if r < 0 or load[r] > room:
+            continue
+        there = far[node, i]
+        edge = step[beside]
+        if edge > there - 0.5 * best:
+            extra = there + distance(space, next[beside], node) - edge
+            if extra < best and length[r] + extra <= slack and random_float(state) >= BLINK:
+                best, after = extra, beside
+        other = prev[beside]
+        edge = step[other]
+        if edge > there - 0.5 * best:
+            extra = there + distance(space, other, node) - edge
+            if extra < best and length[r] + extra <= slack and random_float(state) >= BLINK:
+                best, after = extra, other
+    for i in range(n_touched):
+        r = touched[i]
+        if load[r] > room or stops[r] == 0:
+            continue
+        depot = m + r
+        there = distance(space, depot, node)
+        for side in range(2):
+            a = depot if side == 0 else prev[depot]
+            b = next[depot] if side == 0 else a
+            extra = there + distance(space, b, node) - step[a]
+            if extra < best and length[r] + extra <= slack and random_float(state) >= BLINK:
+                best, after = extra, a
+    if after < 0:
+        for r in range(len(load)):
+            if stops[r] == 0 or load[r] > room:
+                continue
+            a = m + r
+            while True:
+                b = next[a]
+                extra = distance(space, a, node) + distance(space, node, b) - step[a]
+                if extra < best and length[r] + extra <= slack:
+                    best, after = extra, a
+                if b == m + r:
+                    break
+                a = b
+    return after
 
 
-@kernel
-def _sort_for_insertion(rules, out, n_out, state, key):
+@inlined
+def _choose_string(m, next, prev, route, stops, limit, node, state):
+    """A string around a customer: (its first, how many to walk, where to spare how many)."""
+    there = stops[route[node]]
+    size = min(int(1.0 + random_float(state) * min(float(there), limit)), there)
+    # half of the time a string is cut with a piece in its middle spared
+    spared = 0
+    if size > 1 and size < there and random_float(state) < 0.5:
+        spared = 1
+        while size + spared < there and random_float(state) < BLINK:
+            spared += 1
+    total = size + spared
+    start = node
+    for _ in range(random_below(state, total)):  # so many places before the node
+        if prev[start] >= m:
+            break
+        start = prev[start]
+    # shift it back if it would run over the end of the route
+    tail = start
+    reach = 1
+    while reach < total and next[tail] < m:
+        tail = next[tail]
+        reach += 1
+    while reach < total and prev[start] < m:
+        start = prev[start]
+        reach += 1
+    keep_from = 1 + random_below(state, size - 1) if spared > 0 else total
+    return start, reach, keep_from, spared
+
+
+@inlined
+def _sort_for_insertion(space, m, demand, out, n_out, state, key):
     """Order the customers: at random, by demand, far first or near first (weights 4 4 2 1)."""
     draw = random_below(state, 11)
     for i in range(n_out):
@@ -257,11 +375,11 @@ def _sort_for_insertion(rules, out, n_out, state, key):
         if draw < 4:
             key[i] = random_float(state)
         elif draw < 8:
-            key[i] = -rules.demand[node]
+            key[i] = -demand[node]
         elif draw < 10:
-            key[i] = -distance(rules.space, rules.depot, node)
+            key[i] = -distance(space, m, node)
         else:
-            key[i] = distance(rules.space, rules.depot, node)
+            key[i] = distance(space, m, node)
     for i in range(1, n_out):
         value, node = key[i], out[i]
         j = i
@@ -272,125 +390,135 @@ def _sort_for_insertion(rules, out, n_out, state, key):
 
 
 @kernel
-def string_slice(
-    rules,
-    customers,
-    neighbours,
-    plan,
-    cost,
-    best_cost,
-    best_next,
-    best_first,
-    temperature,
-    cooling,
-    steps,
-    state,
-):
+def string_slice(ground, plan, best, temperature, removed, steps, state):
     """`steps` times: remove strings, insert, accept by annealing or undo. In place.
 
-    Returns (cost, best cost, temperature). The best plan is copied to best_next and
-    best_first whenever it is beaten. While customers are in no route, a step is kept if those it
-    leaves out have been left out less often than those left out before.
+    Returns (change of cost, the same for the best plan of this slice, customers that it leaves
+    out). Fewer customers left out are better at any cost; while there are some, a step is kept if
+    those it leaves out have been left out less often than those left out before.
     """
-    n_customers = len(customers)
-    if n_customers == 0:
-        return cost, best_cost, temperature
-    slots = len(plan.first)
-    room = n_customers + 8
-    out = np.empty(room, np.int64)
+    space, _, demand, near, far, capacity, max_length, service = ground
+    next, prev, step, route, load, length, stops, spare, missing = plan
+    m = len(near)
+    slots = len(load)
+    slack = max_length - service
+    cost = 0.0
+    best_cost = 0.0
+    room = m + 8
+    out = np.empty(room, np.int32)
+    put = np.empty(room, np.int32)
     key = np.empty(room, np.float64)
-    log = np.empty((room, 3), np.int64)
+    log = np.empty((room, 2), np.int32)  # who was taken from behind whom
+    was = np.empty((room, 2), np.float64)  # the distances there
     mark = np.zeros(slots, np.int64)
-    absent = np.empty(room, np.int64)
+    touched = np.empty(slots + 1, np.int32)
+    absent = np.empty(room, np.int32)
     n_absent = 0
-    for i in range(n_customers):
-        if plan.route[customers[i]] < 0:
-            absent[n_absent] = customers[i]
+    for i in range(m):
+        if route[i] < 0:
+            absent[n_absent] = i
             n_absent += 1
-    used = 0
-    for r in range(slots):
-        used += 1 if plan.stops[r] > 0 else 0
-    empty = plan.missing[rules.depot]
-    for step in range(1, steps + 1):
-        mean_size = (n_customers - n_absent) / max(1, used)
-        seed = customers[random_below(state, n_customers)]
-        n_removed, saving = _remove_strings(
-            rules, plan,
-            neighbours, mean_size, seed, state, step, mark, out, log,
-        )  # fmt: skip
-        delta = -saving
+    best_absent = n_absent
+    best[:] = next
+    for turn in range(1, (steps if m > 0 else 0) + 1):
+        # destroy: strings out of the routes around a random customer
+        seed = random_below(state, m)
+        limit = min(LONGEST, (m - n_absent) / max(1, slots - spare[slots]))
+        strings = int(1.0 + random_float(state) * (4.0 * removed / (1.0 + limit) - 1.0))
+        n_removed = 0
+        n_touched = 0
+        delta = 0.0
+        for i in range(-1, near.shape[1]):
+            node = seed if i < 0 else near[seed, i]
+            if node < 0 or n_touched >= strings:
+                break
+            r = route[node]
+            if r < 0 or mark[r] == turn:
+                continue
+            mark[r] = turn
+            touched[n_touched] = r
+            n_touched += 1
+            node, reach, keep_from, spared = _choose_string(
+                m, next, prev, route, stops, limit, node, state
+            )
+            for j in range(reach):
+                behind = next[node]
+                if not (keep_from <= j < keep_from + spared):
+                    before = prev[node]
+                    log[n_removed, 0], log[n_removed, 1] = node, before
+                    was[n_removed, 0], was[n_removed, 1] = step[before], step[node]
+                    out[n_removed] = node
+                    n_removed += 1
+                    delta -= _take_out(
+                        service, demand, next, prev, step, route, load, length, stops, spare,
+                        node, distance(space, before, behind),
+                    )  # fmt: skip
+                node = behind
+        # repair: one by one to the cheapest place
         n_out = n_removed
-        used_before = used
-        for i in range(n_removed):  # routes that lost their last customer, each counted once
-            r = log[i, 1]
-            if plan.stops[r] == 0 and (i + 1 == n_removed or log[i + 1, 1] != r):
-                used -= 1
-        before = 0
+        count_before = 0
         for i in range(n_absent):
             out[n_out] = absent[i]
-            before += plan.missing[absent[i]]
+            count_before += missing[absent[i]]
             n_out += 1
-        _sort_for_insertion(rules, out, n_out, state, key)
+        _sort_for_insertion(space, m, demand, out, n_out, state, key)
+        threshold = -temperature * np.log(1.0 - random_float(state)) + 1e-12
         n_put = 0
         n_left = 0
-        after = 0
+        count = 0
         for i in range(n_out):
             node = out[i]
-            tries = 0
-            while tries < slots and plan.stops[empty] > 0:  # the next empty route, if there is one
-                empty = empty + 1 if empty + 1 < slots else 0
-                tries += 1
-            _, r, a = _best_place(
-                rules, plan,
-                neighbours, node, empty if plan.stops[empty] == 0 else -1, state,
+            a = _best_place(
+                space, near, far, capacity - demand[node], slack, next, prev, step, route, load,
+                length, stops, spare, node, touched, n_touched, state,
             )  # fmt: skip
-            if r < 0:
+            if a < 0:
                 n_left += 1
-                after += plan.missing[node]
+                count += missing[node]
             else:
                 delta += _put_in(
-                    rules, plan, node, r, a,
+                    service, demand, next, prev, step, route, load, length, stops, spare,
+                    node, a, distance(space, a, node), distance(space, node, next[a]),
                 )  # fmt: skip
-                used += 1 if plan.stops[r] == 1 else 0
-                key[n_put] = node
+                put[n_put] = node
                 n_put += 1
-        if n_left == 0 and n_absent == 0:
-            keep = delta < -temperature * np.log(1.0 - random_float(state)) + 1e-12
-        elif n_left == 0:
-            keep = True
+            if n_absent == 0 and (n_left > 0 or delta > threshold):
+                break  # what is still to come costs something, too
+        # accept?
+        if n_left == 0:
+            keep = n_absent > 0 or delta < threshold
         else:
-            keep = n_absent > 0 and after <= before
-        for i in range(n_removed if keep else 0):  # without triangles a shorter string is longer
-            r = log[i, 1]
-            if plan.stops[r] > 0 and plan.length[r] > rules.max_length * (1.0 + 1e-10):
-                keep = False
-        if n_left > 0:
+            keep = n_absent > 0 and count <= count_before
+        if keep and max_length < np.inf:  # without triangles a shorter string is longer
+            for i in range(n_touched):
+                r = touched[i]
+                if stops[r] > 0 and length[r] > max_length * (1.0 + 1e-10):
+                    keep = False
+        if n_left > 0 and n_absent > 0:
             w = 0
             for i in range(n_out):
-                if plan.route[out[i]] < 0:
-                    plan.missing[out[i]] += 1
+                if route[out[i]] < 0:
+                    missing[out[i]] += 1
                     if keep:
                         absent[w] = out[i]
                         w += 1
         if keep:
             cost += delta
             n_absent = n_left
-            absent[:n_absent].sort()  # as a new slice would list them
-            if n_absent == 0 and cost < best_cost - 1e-9:
-                best_cost = cost
-                best_next[:] = plan.next
-                best_first[:] = plan.first
+            absent[:n_absent].sort()
+            if n_absent < best_absent or (n_absent == best_absent and cost < best_cost - 1e-9):
+                best_cost, best_absent = cost, n_absent
+                best[:] = next
         else:
-            used = used_before
             for i in range(n_put - 1, -1, -1):
+                node = put[i]
                 _take_out(
-                    rules, plan, int(key[i]),
+                    service, demand, next, prev, step, route, load, length, stops, spare,
+                    node, distance(space, prev[node], next[node]),
                 )  # fmt: skip
             for i in range(n_removed - 1, -1, -1):
                 _put_in(
-                    rules, plan,
-                    log[i, 0], log[i, 1], log[i, 2],
+                    service, demand, next, prev, step, route, load, length, stops, spare,
+                    log[i, 0], log[i, 1], was[i, 0], was[i, 1],
                 )  # fmt: skip
-        temperature *= cooling
-    plan.missing[rules.depot] = empty
-    return cost, best_cost, temperature
+    return cost, best_cost, best_absent

@@ -1,0 +1,277 @@
+"""The search for routes: annealed string removal, on whole plans or on parts of a shared one.
+
+Small plans: every thread anneals a plan of its own, and now and then all go on from the best.
+Large plans: all threads work on one plan, each on some neighbouring routes at a time; what happens
+in different parts always fits together. As in `search`, nothing here looks at the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from drhg.compiled import random_state
+from drhg.hypergraph import Index
+from drhg.local_search import neighbour_lists
+from drhg.problem import Ints, Solution, cost
+from drhg.search import Elapsed, Snapshot, Task
+from drhg.strings import (
+    NEAREST,
+    REMOVED,
+    Part,
+    lists_of,
+    merge_lists,
+    part_of,
+    solution_of_lists,
+    string_slice,
+)
+
+COLD = 0.07  # the last temperature, in mean distances to the fifth neighbour
+HOT = 0.1  # the first one, times the root of the steps per customer that there will be time for
+HOTTEST = 2.0
+SPLIT = 600  # from so many customers on, threads share one plan instead of each having its own
+PART = 1_000  # customers that a thread works on at a time, at most
+TURN = 5_000  # steps on a part before another is chosen
+EXCHANGES = 10  # times that threads with plans of their own take over the best one
+CYCLE = 1_000  # steps per customer from hot to cold if nothing says how long the search will last
+
+
+class Lists(NamedTuple):
+    """A plan that may be incomplete: its routes laid end to end, and who is in none."""
+
+    order: Index
+    ends: Index  # (R,): where each route ends in the order
+    absent: Ints
+    cost: float
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Fewer customers left out are better at any cost."""
+        return len(self.absent), self.cost
+
+
+class _Field(NamedTuple):
+    """What all threads know of a task."""
+
+    task: Task
+    near: Index  # (n, k)
+    unit: float  # of temperatures
+    local: Index  # scratch of `part_of`
+
+
+def strings(task: Task, elapsed: Elapsed, max_iters: int | None) -> Iterator[Snapshot]:
+    """String removal and insertion under annealing, on all threads.
+
+    Plans that leave customers out are worked on whole, until somebody has them all on board.
+    """
+    field = _field_of(task)
+    plan = best = _lists_of(task)
+    counter = _Counter(task, elapsed, max_iters)
+    shared = len(plan.order) + len(plan.absent) >= max(SPLIT, 1 if task.threads > 1 else PART)
+    with ThreadPoolExecutor(task.threads) as pool:
+        if len(plan.absent) or not shared:
+            for best in _own(field, plan, pool, counter):
+                yield _snapshot(best, counter)
+                if shared and not len(best.absent):
+                    break
+        yield from _shared(field, best, pool, counter)
+
+
+def start_of(task: Task) -> tuple[Part, float]:
+    """The whole start as one part, and the unit of temperatures (for benchmarks)."""
+    field = _field_of(task)
+    return _whole(field, _lists_of(task)), field.unit
+
+
+def _field_of(task: Task) -> _Field:
+    near = neighbour_lists(task.instance, task.nearness, NEAREST + NEAREST // 2)
+    nodes = task.nearness.nodes
+    unit = 0.0
+    if near.shape[1] > 0:
+        fifth = near[nodes, min(4, near.shape[1] - 1)]
+        unit = float(np.mean(task.instance.distance(nodes, fifth)))
+    if unit == 0.0:  # a single customer, or many at a few places
+        unit = float(cost(task.instance, task.start)) / task.instance.n
+    return _Field(task, near, unit, np.full(task.instance.n, -1, np.int32))
+
+
+def _lists_of(task: Task) -> Lists:
+    routes = [np.zeros(0, np.int64), *task.start.routes]
+    order = np.concatenate(routes).astype(np.int32)
+    ends = np.cumsum([len(route) for route in routes[1:]]).astype(np.int32)
+    absent = np.setdiff1d(task.nearness.nodes, order)
+    return Lists(order, ends, absent, float(cost(task.instance, task.start)))
+
+
+class _Counter:
+    """Turns: how many steps the next one has, and how hot it is."""
+
+    def __init__(self, task: Task, elapsed: Elapsed, max_iters: int | None) -> None:
+        self.task, self.elapsed, self.max_iters = task, elapsed, max_iters
+        self.turns = self.done = self.last = 0
+        self.began = elapsed()
+
+    def _schedule(self) -> tuple[float, float]:
+        """The share of the search that is over, and how many steps it will have in all.
+
+        A search without an end has cycles, each as long as all before it.
+        """
+        if self.began < 1.0:
+            over = self.elapsed()
+            rate = self.done / max(1e-9, over - self.began)
+            return over, self.done + rate * (1.0 - over)
+        cycle = CYCLE * self.task.instance.n
+        while self.done >= 2 * cycle:
+            cycle *= 2
+        return (self.done % cycle) / cycle, cycle
+
+    @property
+    def over(self) -> float:
+        return self._schedule()[0]
+
+    def steps(self, parts: int) -> int:
+        """Steps of every part in this turn."""
+        left = TURN if self.max_iters is None else -(-(self.max_iters - self.done) // parts)
+        return max(1, min(TURN, left))
+
+    def count(self, steps: int) -> None:
+        self.turns += 1
+        self.last = steps
+        self.done += steps
+
+    def heat(self) -> float:
+        """The temperature: the more time there is, the hotter the beginning."""
+        over, steps = self._schedule()
+        hot = min(HOTTEST, max(COLD, HOT * float(steps / self.task.instance.n) ** 0.5))
+        return float(hot * (COLD / hot) ** over)
+
+
+def _snapshot(best: Lists, counter: _Counter) -> Snapshot:
+    known = np.inf if len(best.absent) else best.cost
+    return Snapshot(counter.last, known, partial(_solution, best))
+
+
+def _solution(plan: Lists) -> Solution:
+    return solution_of_lists(plan.order, plan.ends)
+
+
+def _whole(field: _Field, plan: Lists) -> Part:
+    everything = np.arange(len(plan.ends), dtype=np.int32)
+    return _part(field, plan, everything, plan.absent, 1)
+
+
+def _part(field: _Field, plan: Lists, chosen: Index, absent: Ints, parts: int) -> Part:
+    rules = field.task.rules
+    spare = min(rules.vehicles - len(plan.ends), 10 + len(plan.ends) // 2, rules.n)
+    return part_of(
+        rules, field.near, plan.order, plan.ends, chosen, absent,
+        max(0, spare) // parts, field.local,
+    )  # fmt: skip
+
+
+def _own(
+    field: _Field, plan: Lists, pool: ThreadPoolExecutor, counter: _Counter
+) -> Iterator[Lists]:
+    """Every thread anneals a plan of its own; yields the best of all."""
+    threads = field.task.threads
+    parts = [_whole(field, plan) for _ in range(threads)]
+    states = [random_state(field.task.seed, i) for i in range(threads)]
+    plans = [plan] * threads
+    best = plan
+    exchanges = 0
+    while True:
+        heat, steps = field.unit * counter.heat(), counter.steps(threads)
+        due = counter.over * EXCHANGES >= exchanges + 1
+        if due and threads > 1:
+            exchanges += 1
+            plans = [min(plans, key=lambda p: p.rank)] * threads
+            parts = [_whole(field, plans[0]) for _ in range(threads)]
+        jobs = [
+            pool.submit(string_slice, *part, heat, REMOVED, steps, state)
+            for part, state in zip(parts, states, strict=True)
+        ]
+        for i, job in enumerate(jobs):
+            change, lowest, left = job.result()
+            low = plans[i].cost + lowest
+            if (left, low) <= best.rank:
+                best = _read(field, parts[i], low, True)
+            plans[i] = _read(field, parts[i], plans[i].cost + change, False)
+        counter.count(steps * threads)
+        yield best
+
+
+def _read(field: _Field, part: Part, total: float, best: bool) -> Lists:
+    order, ends = lists_of(part, best)
+    absent = np.setdiff1d(part.ground.node[: len(part.ground.near)], order)
+    return Lists(order, ends, absent, total)
+
+
+def _shared(
+    field: _Field, plan: Lists, pool: ThreadPoolExecutor, counter: _Counter
+) -> Iterator[Snapshot]:
+    """All threads anneal one plan; every turn each has other routes of it."""
+    task, best = field.task, plan
+    rng = np.random.default_rng([task.seed, 2])
+    nobody = np.zeros(0, np.int64)
+    while True:
+        chosen = _choose(task, plan, rng)
+        parts = [_part(field, plan, routes, nobody, len(chosen)) for routes in chosen]
+        heat, steps = field.unit * counter.heat(), counter.steps(len(parts))
+        jobs = [
+            pool.submit(
+                string_slice, *part, heat, REMOVED, steps,
+                random_state(task.seed, task.threads * (counter.turns + 1) + i),
+            )
+            for i, part in enumerate(parts)
+        ]  # fmt: skip
+        changes = [job.result() for job in jobs]
+        # the best of every part together make the best plan of this turn
+        low = plan.cost + sum(change[1] for change in changes)
+        if low <= best.cost:
+            best = _merged(plan, chosen, parts, low, True)
+        plan = _merged(plan, chosen, parts, plan.cost + sum(change[0] for change in changes), False)
+        counter.count(steps * len(parts))
+        yield _snapshot(best, counter)
+
+
+def _merged(plan: Lists, chosen: list[Index], parts: list[Part], total: float, best: bool) -> Lists:
+    """The plan with its chosen routes replaced by those of the parts."""
+    taken = np.zeros(len(plan.ends), np.bool_)
+    taken[np.concatenate(chosen)] = True
+    order, ends = plan.order, plan.ends
+    for part in parts:
+        order, ends = merge_lists(order, ends, taken, *lists_of(part, best))
+        taken = np.zeros(len(ends), np.bool_)
+    return Lists(order, ends, plan.absent, total)
+
+
+def _choose(task: Task, plan: Lists, rng: np.random.Generator) -> list[Index]:
+    """Routes for every thread: those around a random customer, none twice; or simply the rest."""
+    n = len(plan.order)
+    target = min(PART, -(-n // task.threads))
+    routes = np.arange(len(plan.ends), dtype=np.int32)
+    sizes = np.diff(plan.ends, prepend=0)
+    route = np.full(task.instance.n, -1, np.int32)
+    route[plan.order] = np.repeat(routes, sizes)
+    free = np.ones(len(routes), np.bool_)
+    chosen: list[Index] = []
+    for i in range(task.threads):
+        left = routes[free]
+        if len(left) == 0:
+            break
+        if i == task.threads - 1 and sizes[left].sum() <= PART:
+            chosen.append(left)
+            break
+        at = rng.integers(plan.ends[left] - sizes[left], plan.ends[left])
+        seed = plan.order[at[rng.choice(len(left), p=sizes[left] / sizes[left].sum())]]
+        near = route[task.nearness.around([seed], target)[0]]
+        near = near[free[near]]
+        ranked = near[np.sort(np.unique(near, return_index=True)[1])]
+        enough = int(np.searchsorted(np.cumsum(sizes[ranked]), target)) + 1
+        chosen.append(ranked[:enough])
+        free[ranked[:enough]] = False
+    return chosen

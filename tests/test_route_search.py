@@ -1,0 +1,126 @@
+"""The search for routes: parts fit together, limits are kept, heat follows counts."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+import pytest
+
+import drhg
+from drhg import route_search as rs
+from drhg.construct import construct
+from drhg.problem import Instance
+from drhg.search import Snapshot, Task, task_of
+
+
+def task(instance: Instance, threads: int = 2, seed: int = 0, start: str = "savings") -> Task:
+    return task_of(instance, construct(instance, start, seed)[0], seed, threads)
+
+
+def snapshots(work: Task, count: int, max_iters: int = 10**9) -> list[Snapshot]:
+    """The first ones; half of the search is over all the time."""
+    return list(islice(rs.strings(work, lambda: 0.5, max_iters), count))
+
+
+@pytest.mark.parametrize("n", [40, rs.SPLIT + 50, 2 * rs.PART + 500])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_every_snapshot_is_a_valid_plan_of_its_cost(n: int, threads: int) -> None:
+    instance = drhg.uniform_cvrp(n, seed=n)
+    work = task(instance, threads)
+    costs = []
+    for found in snapshots(work, 4):
+        plan = found.solution()
+        assert drhg.check(instance, plan) == []
+        assert found.cost == pytest.approx(float(drhg.cost(instance, plan)), rel=1e-9)
+        costs.append(found.cost)
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] < drhg.cost(instance, work.start)
+
+
+@pytest.mark.parametrize("n", [60, rs.SPLIT + 50])
+def test_same_seed_and_threads_same_plan(n: int) -> None:
+    instance = drhg.uniform_cvrp(n, seed=1)
+    runs = [drhg.solve(instance, max_iters=12_001, seed=s, threads=2) for s in (3, 3, 4)]
+    routes = [[r.tolist() for r in run.solution.routes] for run in runs]
+    assert routes[0] == routes[1] != routes[2]
+    assert runs[0].iterations in (12_001, 12_002)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+@pytest.mark.parametrize("n", [30, 700, 5_000])
+def test_parts_share_no_route(n: int, threads: int) -> None:
+    work = task(drhg.uniform_cvrp(n, seed=2), threads)
+    plan = rs._lists_of(work)
+    sizes = np.diff(plan.ends, prepend=0)
+    rng = np.random.default_rng(0)
+    seen = np.zeros(len(sizes), int)
+    for _ in range(20):
+        chosen = rs._choose(work, plan, rng)
+        together = np.concatenate(chosen)
+        assert len(set(together.tolist())) == len(together)
+        assert all(sizes[part].sum() < rs.PART + sizes.max() for part in chosen)
+        if n <= threads * rs.PART // 2:
+            assert len(together) == len(sizes)
+        seen[together] += 1
+    assert n >= 5_000 or seen.all()
+
+
+def test_a_matrix_is_enough() -> None:
+    rng = np.random.default_rng(5)
+    plane = drhg.uniform_cvrp(60, seed=5)
+    far = np.rint(100 * plane.distance(np.arange(61)[:, None], np.arange(61)[None, :])).astype(int)
+    assert plane.demand is not None
+    instance = drhg.cvrp(None, plane.demand, plane.capacity, matrix=far, depot=plane.depot)
+    shuffled = drhg.solve(instance, max_iters=5_000, threads=2, seed=int(rng.integers(9)))
+    start = construct(instance, "savings", 0)[0]
+    assert drhg.check(instance, shuffled.solution) == []
+    assert shuffled.cost < drhg.cost(instance, start)
+
+
+def test_fewest_customers_are_left_out() -> None:
+    """Nine customers of 6 and one of 4, six vehicles of 10: only one of 6 shares a vehicle."""
+    rng = np.random.default_rng(1)
+    instance = drhg.cvrp(rng.random((11, 2)), [0] + [6] * 9 + [4], 10, vehicles=6)
+    result = drhg.solve(instance, max_iters=4_000, threads=2)
+    assert result.status == "infeasible"
+    assert len(result.unplaced) == 3
+
+
+def test_the_fleet_limit_is_kept() -> None:
+    free = drhg.uniform_cvrp(120, seed=7)
+    assert free.demand is not None
+    least = -(-int(free.demand.sum()) // int(free.capacity or 1))
+    instance = drhg.cvrp(free.xy, free.demand, free.capacity, vehicles=least + 1)
+    for found in snapshots(task(instance), 30):
+        assert len(found.solution().routes) <= least + 1
+    assert found.cost < np.inf
+
+
+def test_heat_falls_from_hot_to_cold_and_grows_with_the_time_there_is() -> None:
+    work = task(drhg.uniform_cvrp(100, seed=1))
+    over = [0.0]
+    first = {}
+    for rate in (1, 30, 100_000):  # steps per hundredth of the search
+        over[0] = 0.0
+        counter = rs._Counter(work, lambda: over[0], None)
+        heats = []
+        for i in range(100):
+            over[0] = (i + 1) / 100
+            counter.count(rate)
+            heats.append(counter.heat())
+        assert heats == sorted(heats, reverse=True)
+        assert heats[-1] == pytest.approx(rs.COLD)
+        first[rate] = heats[0]
+    assert first[1] < first[30] < first[100_000] <= rs.HOTTEST
+
+
+def test_without_an_end_the_search_warms_up_again() -> None:
+    work = task(drhg.uniform_cvrp(20, seed=1))
+    counter = rs._Counter(work, lambda: 1.0, None)
+    heats = []
+    for _ in range(400):
+        heats.append(counter.heat())
+        counter.count(rs.CYCLE * work.instance.n // 50)
+    rises = [i for i in range(1, 400) if heats[i] > heats[i - 1]]
+    assert rises[:3] == [50, 100, 200]  # each cycle as long as all before it
