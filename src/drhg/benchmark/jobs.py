@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from drhg.benchmark.references import Reference
+from drhg.benchmark.references import OPTIMAL, Reference
 from drhg.benchmark.rivals import RIVALS, Outcome, allowed, run_guarded, unrounded
 from drhg.benchmark.rows import LATE, OK, Row, digest, now, provenance
 from drhg.errors import DrhgError
@@ -93,7 +93,7 @@ def run_job(job: Job) -> Row:
     """Run a job, check its answer, and say everything about it."""
     instance, method = job.instance, job.method
     try:
-        outcome = _outcome(instance, method)
+        outcome = _outcome(instance, method, job.reference)
     except DrhgError as error:
         outcome = Outcome("skipped", error=str(error))
     except Exception as error:
@@ -128,7 +128,7 @@ def row_of(job: Job, outcome: Outcome) -> Row:
     return row
 
 
-def _outcome(instance: Instance, method: Method) -> Outcome:
+def _outcome(instance: Instance, method: Method, known: Reference | None = None) -> Outcome:
     if method.solver in RIVALS:
         assert method.time_limit is not None
         rival = RIVALS[method.solver]
@@ -136,7 +136,8 @@ def _outcome(instance: Instance, method: Method) -> Outcome:
     if method.solver in STARTS:
         return _start(instance, method)
     _warm_up(instance, method)
-    return _solve(instance, method)
+    proven = known is not None and known.kind == OPTIMAL
+    return _solve(instance, method, known.cost if known is not None and proven else None)
 
 
 def _start(instance: Instance, method: Method) -> Outcome:
@@ -152,7 +153,8 @@ def _start(instance: Instance, method: Method) -> Outcome:
     return _checked(instance, Outcome(OK, solution, seconds=seconds))
 
 
-def _solve(instance: Instance, method: Method) -> Outcome:
+def _solve(instance: Instance, method: Method, target: float | None) -> Outcome:
+    """Our solver; what is proven optimal is not searched any further."""
     from drhg.search import nearest_cluster
     from drhg.solver import solve
 
@@ -161,6 +163,7 @@ def _solve(instance: Instance, method: Method) -> Outcome:
         instance,
         time_limit=method.time_limit,
         max_iters=method.max_iters,
+        target=target,
         seed=method.seed,
         repair=method.repair if method.net is None else _network(method.net, method.threads),
         destroy=destroy,
@@ -206,5 +209,5 @@ def _warm_up(instance: Instance, method: Method) -> None:
         method.threads,
     )
     if kind not in _WARM:
-        _solve(instance, replace(method, time_limit=None, max_iters=WARM_ITERATIONS))
+        _solve(instance, replace(method, time_limit=None, max_iters=WARM_ITERATIONS), None)
         _WARM.add(kind)

@@ -180,8 +180,8 @@ Init: TypeAlias = Annotated[
 RepairName: TypeAlias = Annotated[
     str,
     option(SEARCH, "--repair", metavar="NAME",
-           help="What reconnects the destroyed part: auto, local, insertion, library (fast_tsp), "
-                "neural, hybrid (a network, then local)."),
+           help="What reconnects the destroyed part: auto, local, insertion, library, neural, "
+                "hybrid. (library: fast_tsp; hybrid: neural, then local)"),
 ]  # fmt: skip
 KRange: TypeAlias = Annotated[
     str | None,
