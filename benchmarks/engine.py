@@ -1,77 +1,19 @@
-"""Figures of the search engine without a network; prints one line per measurement.
+"""Speed of the engine's parts; prints one line per measurement.
 
-    python benchmarks/engine.py tsp       mean of 8 uniform TSP1000, 10 s each, beside fast_tsp
-    python benchmarks/engine.py cvrp      X-n502-k39 and X-n1001-k43, 10 s each (needs $DRHG_DATA)
-    python benchmarks/engine.py huge      100,000 uniform nodes for 60 s, with peak memory
     python benchmarks/engine.py regions   batched destroy, reduce, restore; cost per region over n
-    python benchmarks/engine.py kicks     kicks per second for n = 1e3 to 1e6
+    python benchmarks/engine.py rates     pairs bred and kicks per second for n = 1e3 to 1e6
 
-All cores are used; run it on an idle machine.
+All cores are used; run it on an idle machine. How good results are, `tours.py` and `cvrp.py` say.
 """
 
 from __future__ import annotations
 
-import os
-import resource
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
 import drhg
-
-DATA = Path(os.environ.get("DRHG_DATA", "data"))
-BEST_KNOWN = {"X-n502-k39": 69226, "X-n1001-k43": 72355}  # CVRPLIB
-
-
-def expected_optimum(n: int) -> float:
-    """Mean length of an optimal tour of n uniform points in the unit square."""
-    return float(0.7124 * np.sqrt(n) * (1 + 0.8 / np.sqrt(n)))
-
-
-def warm_up(instance: drhg.Instance) -> None:
-    """Load kernels from the cache, or compile them, before the clock counts."""
-    drhg.solve(instance, max_iters=20)
-
-
-def tsp(n: int = 1000, count: int = 8, seconds: float = 10.0) -> None:
-    import fast_tsp
-
-    warm_up(drhg.uniform_tsp(n, seed=999))
-    gaps = []
-    for seed in range(count):
-        instance = drhg.uniform_tsp(n, seed=seed)
-        ours = drhg.solve(instance, time_limit=seconds, seed=seed).cost
-        i = np.arange(n)
-        scaled = np.round(instance.distance(i[:, None], i[None, :]) * 40_000).astype(int)
-        tour = fast_tsp.find_tour(scaled, duration_seconds=seconds)
-        theirs = drhg.cost(instance, drhg.Solution([tour]))
-        gaps.append(100 * (ours / theirs - 1))
-        print(f"seed {seed}: drhg {ours:.5f}, fast_tsp {theirs:.5f}, {gaps[-1]:+.3f} %", flush=True)
-    error = np.std(gaps, ddof=1) / np.sqrt(count)
-    print(f"TSP{n}, {seconds:g} s: {np.mean(gaps):+.3f} % of fast_tsp (standard error {error:.3f})")
-
-
-def cvrp(seconds: float = 10.0) -> None:
-    warm_up(drhg.uniform_cvrp(100, seed=1))
-    for name, best in BEST_KNOWN.items():
-        instance = drhg.read(DATA / "cvrplib" / "X" / f"{name}.vrp")
-        result = drhg.solve(instance, time_limit=seconds)
-        gap = 100 * (result.cost / best - 1)
-        print(f"{name}: {result.cost} after {result.seconds:.1f} s, {gap:.2f} % over {best}")
-
-
-def huge(n: int = 100_000, seconds: float = 60.0) -> None:
-    warm_up(drhg.uniform_tsp(20_000, seed=1))
-    result = drhg.solve(drhg.uniform_tsp(n, seed=1), time_limit=seconds)
-    for point in result.trace[:: max(1, len(result.trace) // 10)]:
-        print(f"{point.seconds:6.1f} s  {100 * (point.cost / expected_optimum(n) - 1):6.2f} %")
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    gap = 100 * (result.cost / expected_optimum(n) - 1)
-    print(
-        f"{n} nodes, {result.seconds:.1f} s: {gap:.2f} % over the expected optimum, {memory:.0f} MB"
-    )
 
 
 def regions(k: int = 100, count: int = 64) -> None:
@@ -111,16 +53,23 @@ def regions(k: int = 100, count: int = 64) -> None:
         print(f"n = {n:>9,}, {count} regions of k = {k}: {parts} ms; sum {best.sum():.2f} ms")
 
 
-def kicks() -> None:
-    for n in (1_000, 10_000, 100_000, 1_000_000):
-        instance = drhg.uniform_tsp(n, seed=1)
-        warm_up(drhg.uniform_tsp(min(n, 20_000), seed=2))
-        result = drhg.solve(instance, time_limit=10 if n < 1_000_000 else 60)
-        since = next(p.seconds for p in result.trace if p.iterations > 0)
-        print(f"n = {n:>9,}: {result.iterations / (result.seconds - since):,.0f} kicks/s")
+def rates() -> None:
+    from drhg import search
+
+    kicked, search.BREED = search.BREED, 10**9
+    for name, least in (("kicks", 10**9), ("pairs", kicked)):
+        search.BREED = least
+        for n in (1_000, 10_000, 100_000, 1_000_000):
+            if name == "pairs" and n > search.WHOLE:
+                continue
+            drhg.solve(drhg.uniform_tsp(min(n, 20_000), seed=2), max_iters=20)
+            limit = 10 if n < 100_000 else 60
+            result = drhg.solve(drhg.uniform_tsp(n, seed=1), time_limit=limit)
+            since = next(p.seconds for p in result.trace if p.iterations > 0)
+            rate = result.iterations / (result.seconds - since)
+            print(f"n = {n:>9,}: {rate:,.0f} {name} per second", flush=True)
 
 
 if __name__ == "__main__":
-    chosen = sys.argv[1:] or ["tsp", "cvrp", "huge", "regions", "kicks"]
-    for name in chosen:
-        {"tsp": tsp, "cvrp": cvrp, "huge": huge, "regions": regions, "kicks": kicks}[name]()
+    for name in sys.argv[1:] or ["regions", "rates"]:
+        {"regions": regions, "rates": rates}[name]()
