@@ -217,3 +217,27 @@ def test_routes_have_neighbours_too_and_never_the_depot() -> None:
     assert lists.tolist() == [[1, 2], [2, 3], [1, 3], [2, 1]]
     alone = cvrp([[0, 0], [1, 0]], [0, 1], 3)
     assert ls.neighbour_lists(alone, Nearness(alone)).shape == (2, 0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(searches(least=2), st.integers(1, 10))
+def test_candidates_hold_the_nearest_of_every_quadrant(search: Search, k: int) -> None:
+    instance = search.instance
+    nearness = Nearness(instance)
+    wide = ls.neighbour_lists(instance, nearness, ls.WIDE * k)
+    lists = ls.candidate_lists(instance, nearness, k)
+    assert lists.shape == (instance.n, min(k, instance.n - 1))
+    for i, row in enumerate(lists.tolist()):
+        assert len(set(row)) == len(row)
+        assert i not in row
+        places = [wide[i].tolist().index(j) for j in row]
+        assert places == sorted(places)  # nearest first
+        if not instance.metric.planar:
+            assert row == wide[i, : len(row)].tolist()
+            continue
+        east, north = (instance.xy[wide[i]] - instance.xy[i]).T
+        quadrants = [(bool(a > 0), bool(b > 0)) for a, b in zip(east, north, strict=True)]
+        firsts = sorted(quadrants.index(quadrant) for quadrant in set(quadrants))
+        assert set(firsts[: len(row)]) <= set(places)
+        others = [p for p in range(len(quadrants)) if p not in firsts]
+        assert sorted(set(places) - set(firsts)) == others[: max(0, len(row) - len(firsts))]

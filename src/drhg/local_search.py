@@ -16,6 +16,8 @@ from drhg.problem import Instance
 DEPTH = 3  # edges exchanged by the largest move; at most 5
 BREADTH = np.array([0, 8, 5, 3, 2, 1], dtype=np.int64)  # candidates tried for each added edge
 REACH = 30  # longest segment that a kick moves
+WIDE = 5  # times as many neighbours are looked at for some in every quadrant
+BLOCK = 20_000  # nodes looked at together
 TINY = 1e-9  # gains below this are rounding
 
 
@@ -29,6 +31,33 @@ def neighbour_lists(instance: Instance, nearness: Nearness, k: int = 10) -> Inde
     own = found == np.arange(n, dtype=np.int32)[:, None]
     own[:, -1] |= ~own.any(axis=1)  # among many equal points a node may not find itself
     return np.ascontiguousarray(found[~own].reshape(n, k))
+
+
+def candidate_lists(instance: Instance, nearness: Nearness, k: int = 10) -> Index:
+    """Neighbours that a tour may want: the nearest, and the nearest in each of four quadrants.
+
+    Where nodes stand in clusters or rows, all the nearest lie in the same one, and no edge would
+    ever lead out of it. Nearest first; (n, min(k, n - 1)).
+    """
+    near = neighbour_lists(instance, nearness, WIDE * k)
+    if not instance.metric.planar or near.shape[1] <= k:
+        return np.ascontiguousarray(near[:, :k])
+    assert instance.xy is not None
+    chosen = np.empty((len(near), k), dtype=np.int32)
+    for begin in range(0, len(near), BLOCK):
+        rows = near[begin : begin + BLOCK]
+        east, north = np.moveaxis(
+            instance.xy[rows] - instance.xy[begin : begin + BLOCK, None], 2, 0
+        )
+        where = 2 * (east > 0) + (north > 0)
+        rank = np.arange(rows.shape[1]) + np.full(rows.shape, rows.shape[1])
+        for quadrant in range(4):
+            inside = where == quadrant
+            first = np.argmax(inside, axis=1)[inside.any(axis=1)]
+            rank[np.flatnonzero(inside.any(axis=1)), first] -= rows.shape[1]
+        taken = np.sort(np.argsort(rank, axis=1)[:, :k], axis=1)
+        chosen[begin : begin + BLOCK] = np.take_along_axis(rows, taken, axis=1)
+    return chosen
 
 
 @kernel

@@ -38,6 +38,7 @@ from drhg.local_search import (
     BREADTH,
     DEPTH,
     REACH,
+    candidate_lists,
     descend,
     improve_region,
     kick_and_settle,
@@ -57,6 +58,7 @@ WHOLE = 200_000  # up to here the whole tour is settled at once
 BREED = 8  # nodes from which on a population of tours is bred, if the time is enough
 FIRST = 8, 32  # tours of the first population; the next are as large as the time left allows
 COURSE = 100  # what a first population takes in all, in the time of making one tour
+GROWTH = 5  # times as many at most
 CROWD = 6_000_000  # nodes of a population at most, over all its tours
 FINISH = 0.85  # share of the search after which only the shortest tour counts, not diversity
 STALE = 10  # generations that must bring something
@@ -223,7 +225,8 @@ def _numbered_back(solution: Callable[[], Solution], old: Ints) -> Solution:
 
 def _tours(task: Task, slice: Slice, elapsed: Elapsed) -> Iterator[Snapshot]:
     n = task.instance.n
-    near = neighbour_lists(task.instance, task.nearness)
+    lists = candidate_lists if n <= WHOLE else neighbour_lists
+    near = lists(task.instance, task.nearness)
     tour = task.start.tour.astype(np.int32)
     pos = np.empty(n, np.int32)
     pos[tour] = np.arange(n, dtype=np.int32)
@@ -343,7 +346,7 @@ def _breed(
             history.append((float(herd.costs.mean()), best.cost))
         now = elapsed()
         grow = 0.6 * (1 - now) / (now - begun) if now > begun else 2.0
-        size = max(first, min(int(size * grow), CROWD // n))
+        size = max(first, min(int(size * min(grow, GROWTH)), CROWD // n))
 
 
 def _moving(history: list[tuple[float, float]]) -> bool:
