@@ -27,7 +27,7 @@ demo: $(VENV)/.demo
 	@mkdir -p out
 	$(BIN)/drhg generate uniform-tsp -n 1000 -s 1 -o out/demo.tsp
 	@echo "warming up (the first time this compiles for about 15 s)"
-	@$(BIN)/drhg solve -q out/demo.tsp -n 50 --threads 2 -f json > /dev/null
+	@$(BIN)/drhg solve -q out/demo.tsp -n 200 --threads 2 -f json > /dev/null
 	$(BIN)/drhg solve out/demo.tsp -t $(DEMO_SECONDS) -s 1 --threads 2 -o out/demo.tour --plot out/demo.png -f json > out/demo.json
 	@$(BIN)/python examples/gap.py out/demo.json $(DEMO_REFERENCE)
 	@echo "picture    out/demo.png"

@@ -62,7 +62,7 @@ def rates() -> None:
         for n in (1_000, 10_000, 100_000, 1_000_000):
             if name == "pairs" and n > search.WHOLE:
                 continue
-            drhg.solve(drhg.uniform_tsp(min(n, 20_000), seed=2), max_iters=20)
+            drhg.solve(drhg.uniform_tsp(min(n, 20_000), seed=2), max_iters=200)
             limit = 10 if n < 100_000 else 60
             result = drhg.solve(drhg.uniform_tsp(n, seed=1), time_limit=limit)
             since = next(p.seconds for p in result.trace if p.iterations > 0)

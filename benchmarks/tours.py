@@ -49,7 +49,7 @@ def reference(instance: drhg.Instance, seconds: float) -> float:
 
 
 def warm_up(n: int, **how: Any) -> None:
-    drhg.solve(drhg.uniform_tsp(n, seed=999), max_iters=40, **how)
+    drhg.solve(drhg.uniform_tsp(n, seed=999), max_iters=200, **how)
 
 
 def gaps(n: int, seconds: float, known: list[float], **how: Any) -> np.ndarray:

@@ -147,3 +147,11 @@ def test_breeding_beats_local_search_alone() -> None:
     instance = generate.uniform_tsp(200, seed=0)
     best = solve(instance, max_iters=6000, seed=0, threads=2)
     assert best.cost == pytest.approx(10.783127205755257, rel=1e-4)  # fast_tsp, 2 s
+
+
+def test_more_threads_than_tours() -> None:
+    from drhg import generate
+
+    instance = generate.uniform_tsp(40, seed=1)
+    result = solve(instance, max_iters=200, seed=0, threads=40)
+    assert check(instance, result.solution) == []

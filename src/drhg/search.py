@@ -319,7 +319,7 @@ def _breed(
             list(pool.map(herd.settle, rows, (make,) * len(rows), chances))
             best = herd.snapshot(len(rows), best)
             yield best
-            if n > SPLIT and size == first and (elapsed() - begun) * COURSE > rows.stop:
+            if size == first and (elapsed() - begun) * COURSE > rows.stop:
                 return  # the time given will not do
         history = [(float(herd.costs.mean()), best.cost)]
         while len(history) <= STALE or _moving(history):
@@ -327,20 +327,21 @@ def _breed(
             if last and best.cost < herd.costs.min() - 1e-9:
                 herd.admit(int(np.argmax(herd.costs)), best.solution().tour.astype(np.int32))
             assembly.count_shares(how[2], herd.population)
-            parts = np.array_split(rng.permutation(size), threads)
+            parts = np.array_split(rng.permutation(size), min(threads, size))
             guests = herd.population.links[[part[0] for part in parts]]
             done = 0
             while done < len(parts[0]):
-                each = max(1, -(-slice() // threads))
+                each = max(1, -(-slice() // len(parts)))
                 jobs = []
                 for i, part in enumerate(parts):
                     fathers = part[done : done + each]
-                    mothers = np.append(part, -1 - (i + 1) % threads)[done + 1 :][: len(fathers)]
+                    guest = -1 - (i + 1) % len(parts)  # the first of the next part, as it was
+                    mothers = np.append(part, guest)[done + 1 :][: len(fathers)]
                     what = (guests, assembly.KIDS, not last, states[i])
                     jobs.append(pool.submit(herd.breed, fathers, mothers, *what))
                 for job in jobs:
                     job.result()
-                best = herd.snapshot(min(each, len(parts[0]) - done) * threads, best)
+                best = herd.snapshot(min(each, len(parts[0]) - done) * len(parts), best)
                 done += each
                 yield best
             history.append((float(herd.costs.mean()), best.cost))

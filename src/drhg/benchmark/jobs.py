@@ -16,7 +16,7 @@ from drhg.errors import DrhgError
 from drhg.problem import Instance, check, cost
 
 STARTS = {"random insertion": "insertion", "sweep": "sweep"}  # the paper's names and ours
-WARM_ITERATIONS = 64  # enough to compile whatever a search needs
+WARM_ITERATIONS = 200  # enough to compile whatever a search needs
 
 
 @dataclass(frozen=True)
