@@ -8,7 +8,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 
 # The cost that the demo is measured against, produced after `make demo` by
-#   .venv/bin/pip install fast_tsp && .venv/bin/python examples/reference.py out/demo.tsp 60
+#   .venv/bin/python examples/reference.py out/demo.tsp 60
 DEMO_REFERENCE ?= 23.025778499059655
 DEMO_SECONDS   ?= 8
 

@@ -14,6 +14,7 @@ Its cost change is known before the solution is touched.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -749,12 +750,12 @@ class Nearness:
         """All nodes that can be destroyed: the depot cannot."""
         return self._nodes
 
-    @property
+    @cached_property
     def corner(self) -> Floats:
         """Least x and y of all points of the plane."""
         return np.asarray(self._points.min(axis=0))
 
-    @property
+    @cached_property
     def extent(self) -> Floats:
         """Width and height of the smallest rectangle around them."""
         return np.asarray(np.ptp(self._points, axis=0))

@@ -1,8 +1,9 @@
 """The searches: each is a generator that works in slices and yields what it has after each one.
 
-`regions` is the paper's loop, in Python, with any repairer. `kicks` and `strings` do many
-destroy-and-repair steps per slice in compiled code. None of them looks at the clock: the length of
-a slice decides when Python looks, never what is done, so results follow from seed and counts.
+`regions` is the paper's loop, in Python, with any repairer. `tours` does many destroy-and-repair
+steps per slice in compiled code, as `route_search` does for routes. None of them looks at the
+clock: the length of a slice decides when Python looks, never what is done, so results follow from
+seed and counts.
 """
 
 from __future__ import annotations
@@ -258,7 +259,7 @@ class _Herd:
     """A population of locally optimal tours and their costs."""
 
     def __init__(self, task: Task, how: tuple[Any, ...], size: int) -> None:
-        self.task, self.how, self.size = task, how, size
+        self.task, self.how = task, how
         self.population = assembly.population_of(size, how[2])
         self.costs = np.full(size, np.inf)
 
@@ -323,7 +324,7 @@ def _breed(
                 return  # the time given will not do
         history = [(float(herd.costs.mean()), best.cost)]
         while len(history) <= STALE or _moving(history):
-            last = elapsed() > FINISH
+            last = FINISH < elapsed() < 1.0  # 1 all along if the end is not known
             if last and best.cost < herd.costs.min() - 1e-9:
                 herd.admit(int(np.argmax(herd.costs)), best.solution().tour.astype(np.int32))
             assembly.count_shares(how[2], herd.population)

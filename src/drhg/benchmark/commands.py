@@ -68,7 +68,7 @@ def _suite_command(name: str) -> Callable[..., None]:
         repair: Annotated[
             str,
             typer.Option("--repair", metavar="NAMES",
-                         help="Variants of drhg, by commas: auto, local, insertion, neural."),
+                         help="Variants of drhg, by commas: see --repair of `drhg solve`."),
         ] = "",
         time_limit: Annotated[
             float | None,
