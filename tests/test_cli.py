@@ -708,3 +708,22 @@ def wait_for_handler(pid: int) -> None:
         if int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1:
             return
         time.sleep(0.002)
+
+
+def test_an_interrupt_keeps_what_every_process_has(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        shell("generate", "uniform-tsp", "-n", "60", "-s", "1", "-o", str(tmp_path / f"{name}.tsp"))
+    files = [str(tmp_path / f"{name}.tsp") for name in ("a", "b", "c")]
+    command = [sys.executable, "-m", "drhg", "solve", *files, "-t", "300", "-j", "2"]
+    run = subprocess.Popen([*command, "-o", str(tmp_path / "tours"), "-q"])
+    time.sleep(15)  # both are at work by then, if perhaps still compiling
+    run.send_signal(signal.SIGINT)
+    assert run.wait(20) == 130
+    for name in ("a", "b"):
+        assert (
+            shell(
+                "check", str(tmp_path / f"{name}.tsp"), str(tmp_path / "tours" / f"{name}.tour")
+            ).returncode
+            == 0
+        )
+    assert not (tmp_path / "tours" / "c.tour").exists()

@@ -36,11 +36,14 @@ def spread(
     ray: str | None = None,
     cores: int = 1,
     attempts: int = ATTEMPTS,
+    stopped: Callable[[], bool] | None = None,
 ) -> Generator[Done, None, None]:
     """Apply a function to all tasks and yield each end as it comes, in any order.
 
     One worker means this process. `ray` is the address of a cluster, or "local" for a new one on
     this machine; a task there takes `cores` cores. Function, tasks and values must be picklable.
+    Once `stopped` says so, processes begin no more tasks, and KeyboardInterrupt is raised in those
+    that run: what they still return is yielded.
 
     >>> [done.value for done in spread(abs, [-1, 2])]
     [1, 2]
@@ -48,7 +51,7 @@ def spread(
     if ray is not None:
         return _on_ray(function, tasks, ray, workers, cores, attempts)
     if workers > 1:
-        return _on_processes(function, tasks, workers, attempts)
+        return _on_processes(function, tasks, workers, attempts, stopped)
     return _here(function, tasks)
 
 
@@ -63,23 +66,26 @@ def _here(function: Callable[[Any], Any], tasks: Sequence[Any]) -> Generator[Don
 
 def _serve(pipe: connection.Connection, function: Callable[[Any], Any]) -> None:
     """A worker: answers one task after the other until nobody asks any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who started us
-    while True:
-        try:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who started us,
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # who then says so like this
+    with suppress(KeyboardInterrupt, EOFError):
+        while True:
             index, task = pipe.recv()
-        except EOFError:
-            return
-        try:
-            done = Done(index, function(task))
-        except DrhgError as error:
-            done = Done(index, error=error)
-        except Exception as error:  # of a type that may not survive the journey
-            done = Done(index, error=RuntimeError(f"{type(error).__name__}: {error}"))
-        pipe.send(done)
+            try:
+                done = Done(index, function(task))
+            except DrhgError as error:
+                done = Done(index, error=error)
+            except Exception as error:  # of a type that may not survive the journey
+                done = Done(index, error=RuntimeError(f"{type(error).__name__}: {error}"))
+            pipe.send(done)
 
 
 def _on_processes(
-    function: Callable[[Any], Any], tasks: Sequence[Any], workers: int, attempts: int
+    function: Callable[[Any], Any],
+    tasks: Sequence[Any],
+    workers: int,
+    attempts: int,
+    stopped: Callable[[], bool] | None,
 ) -> Generator[Done, None, None]:
     context = get_context("spawn")  # numba's threads and locks do not survive a fork
     todo = list(range(len(tasks)))[::-1]
@@ -87,8 +93,14 @@ def _on_processes(
     busy: dict[connection.Connection, tuple[Any, int]] = {}  # pipe -> (process, task)
     every: list[Any] = []
     idle: list[tuple[Any, connection.Connection]] = []
+    told = False
     try:
         while todo or busy:
+            if stopped is not None and not told and stopped():
+                told = True
+                todo.clear()
+                for process, _ in busy.values():
+                    process.terminate()
             while todo and len(busy) < workers:
                 if not idle:
                     near, far = context.Pipe()
@@ -102,7 +114,7 @@ def _on_processes(
                 busy[pipe] = process, index
                 with suppress(OSError):  # already dead, which is noticed below
                     pipe.send((index, tasks[index]))
-            ready = connection.wait(list(busy))
+            ready = connection.wait(list(busy), timeout=None if stopped is None else 0.05)
             for pipe in [pipe for pipe in busy if pipe in ready]:
                 process, index = busy.pop(pipe)
                 try:
@@ -111,6 +123,8 @@ def _on_processes(
                 except (EOFError, OSError):
                     pipe.close()
                     process.join()
+                    if told:  # it had nothing yet
+                        continue
                     tries[index] += 1
                     if tries[index] < attempts:
                         todo.append(index)

@@ -11,7 +11,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -338,7 +338,7 @@ def solve(
         "target": target, "seed": seed, "repair": repair, "threads": threads, **regions,
     }  # fmt: skip
     options = SolveOptions(search, init, vehicles, output, trace, plot, format, quiet, batch)
-    away = "--ray" if ray is not None else "--jobs" if jobs is not None else None
+    away = "--ray" if ray is not None else "--jobs" if jobs is not None and jobs > 1 else None
     if away and trace is not None:
         raise typer.BadParameter(f"--trace follows one search at a time, not with {away}.")
     if away and batch:
@@ -430,7 +430,14 @@ def _solve_away(
             codes.append(failure.exit_code)
     cores = options.search["threads"] or 1
     workers = workers or max(1, (os.cpu_count() or 1) // cores)
-    with closing(spread(_solve_task, tasks, workers=workers, ray=address, cores=cores)) as ends:
+    where: dict[str, Any] = {
+        "workers": workers,
+        "ray": address,
+        "cores": cores,
+        "stopped": STOP.requested,
+    }
+    patience = STOP.patient() if address is None else nullcontext()  # a cluster is not waited for
+    with patience, closing(spread(_solve_task, tasks, **where)) as ends:
         for done in ends:
             path, output, picture = jobs[done.index]
             try:
