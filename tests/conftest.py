@@ -1,18 +1,42 @@
-"""What all tests share: where real data is, and how long hypothesis may look."""
+"""What all tests share: where real data is, how long hypothesis may look, and no network."""
 
 from __future__ import annotations
 
 import os
+import socket
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from soak import cases
 
 _CALM = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("quick", max_examples=100, **_CALM)
 settings.register_profile("ci", max_examples=2000, **_CALM)
 settings.register_profile("soak", max_examples=20000, **_CALM)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", cases("ci", "soak")))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_network() -> Iterator[None]:
+    """Whatever is tested may talk to this machine only."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("connect", "connect_ex", "sendto"):
+            patch.setattr(socket.socket, name, _at_home(getattr(socket.socket, name)))
+        yield
+
+
+def _at_home(method: Any) -> Any:
+    def guarded(self: socket.socket, *arguments: Any) -> Any:
+        address = arguments[-1]
+        host = address[0] if isinstance(address, tuple) else None  # a path, of a UNIX socket
+        if host is not None and not (str(host).startswith("127.") or host in ("localhost", "::1")):
+            raise PermissionError(f"tests do not talk to {host}")
+        return method(self, *arguments)
+
+    return guarded
 
 
 @pytest.fixture(scope="session")

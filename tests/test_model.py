@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from soak import cases
 
 from drhg import weights
 from drhg.errors import ModelError
@@ -202,7 +203,8 @@ def test_every_flipped_byte_is_noticed(saved: Path) -> None:
     data = saved.read_bytes()
     header = 8 + int.from_bytes(data[:8], "little")
     rng = np.random.default_rng(0)
-    places = [*range(8), *rng.integers(8, header, 60), *rng.integers(header, len(data), 60)]
+    times = cases(60, 500)
+    places = [*range(8), *rng.integers(8, header, times), *rng.integers(header, len(data), times)]
     for place in places:
         damaged = bytearray(data)
         damaged[place] ^= 0x11
@@ -257,6 +259,15 @@ def test_a_wrong_configuration_is_refused(saved: Path) -> None:
         meta = {"format": weights.FORMAT, "config": text, "card": "{}", "sha256": digest}
         saved.write_bytes(weights.encode(good, meta))
         with pytest.raises(ModelError, match="configuration"):
+            load_model(saved)
+
+
+def test_another_version_is_refused(saved: Path) -> None:
+    _, tensors, _ = weights.read_weights(saved)
+    _, metadata = weights.decode(saved.read_bytes())
+    for version in ("drhg-0", "drhg-2", "", "pt"):
+        saved.write_bytes(weights.encode(tensors, metadata | {"format": version}))
+        with pytest.raises(ModelError, match="format drhg-1 expected"):
             load_model(saved)
 
 
