@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import errno
+import functools
 import json
 import os
 import random
@@ -794,6 +795,15 @@ WORDS = [
 ]  # fmt: skip
 
 
+@functools.cache
+def real(kind: str) -> list[bytes]:
+    """Small library files of a kind; none where there are no data."""
+    folder = Path(os.environ.get("DRHG_DATA", "data"))
+    where = {".tsp": "tsplib/*.tsp", ".vrp": "cvrplib/[ABEFMP]/*.vrp"}.get(kind, "none")
+    files = [path for path in sorted(folder.glob(where)) if path.stat().st_size < 3000]
+    return [path.read_bytes() for path in files]
+
+
 @st.composite
 def mutated(draw: st.DrawFn, kind: str) -> tuple[Instance, bytes]:
     """An instance and a file of the given kind for it, changed in one to four places."""
@@ -813,6 +823,8 @@ def mutated(draw: st.DrawFn, kind: str) -> tuple[Instance, bytes]:
     if kind == ".json":
         text = re.sub(r"(, (?=\")|\], (?=\[))", r"\1\n", text)
     data = text.encode()
+    if real(kind) and draw(st.booleans()):
+        data = draw(st.sampled_from(real(kind)))
     for _ in range(draw(st.integers(1, 4))):
         data = draw(st.sampled_from([change_line, change_word, change_byte]))(draw, data)
     return instance, data
@@ -880,6 +892,29 @@ def _text_or_typed_error(data: bytes) -> None:
         says_where(error, data)
     else:
         survives(instance)
+        as_plainly_read(data, instance)
+
+
+def as_plainly_read(data: bytes, instance: Instance) -> None:
+    """An accepted text says, to a reader without any tricks, what the instance holds."""
+    rows: dict[str, dict[int, list[float]]] = {}
+    key, said = "", {}
+    for line in re.split(r"\r\n|\r|\n", data.decode("utf-8-sig")):
+        words = line.strip(" \t").split()
+        if words and re.match("[A-Za-z_]", words[0]):
+            key, _, value = line.strip(" \t").partition(":")
+            key = key.split()[0]
+            said[key] = value.strip(" \t")
+        elif words and key in ("NODE_COORD_SECTION", "DEMAND_SECTION"):
+            rows.setdefault(key, {})[int(float(words[0])) - 1] = [float(w) for w in words[1:]]
+    assert int(said["DIMENSION"]) == instance.n
+    nodes = list(range(instance.n))
+    if instance.matrix is None:
+        assert [rows["NODE_COORD_SECTION"][i] for i in nodes] == instance.xy.tolist()
+    if instance.is_cvrp:
+        demand = [rows["DEMAND_SECTION"][i][0] for i in nodes]
+        assert demand == pytest.approx((instance.demand / instance.demand_scale).tolist())
+    assert all(sorted(found) == nodes for found in rows.values())
 
 
 @given(mutated(".tour"))

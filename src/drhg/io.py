@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, BinaryIO, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,8 @@ from drhg.problem import Cost, Floats, Instance, Ints, Metric, Solution
 PathLike: TypeAlias = str | os.PathLike[str]
 
 LARGEST_FILE = 2 * 10**9  # bytes
+_NO_TEXT = "not a text file (NUL or not UTF-8)"
+_PIECE = 1 << 20  # bytes that are looked at first
 
 _CVRP_KEYWORDS = {"CAPACITY", "VEHICLES", "DISTANCE", "SERVICE_TIME"}
 _CVRP_SECTIONS = {"DEMAND_SECTION", "DEPOT_SECTION"}
@@ -60,7 +62,8 @@ _BLAME = {
 _KEY_LINE = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*)[ \t]*(:?)[ \t]*(.*)")
 _NEXT_KEY = re.compile(rb"\n[ \t]*[A-Za-z_]")
 _TOKEN = re.compile(rb"[^ \t\n]+")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# nothing is tried twice (++ keeps what it took): refusing a long word takes one pass
+_NUMBER = re.compile(r"[+-]?([0-9]++(\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]++)?")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _ROUTE = re.compile(r"Route[ \t]*#([0-9]{1,9})[ \t]*:(.*)")
 _COST = re.compile(r"[Cc]ost[ \t]*:?[ \t]*(.*)")
@@ -99,6 +102,7 @@ class _Document:
     """A TSPLIB text taken apart: keyword values and section bodies, each with its line."""
 
     values: dict[str, str] = field(default_factory=dict)
+    comments: list[str] = field(default_factory=list)
     bodies: dict[str, bytes] = field(default_factory=dict)  # each starts with its line break
     lines: dict[str, int] = field(default_factory=dict)
     last_line: int = 1
@@ -132,7 +136,7 @@ def _plain(text: str | bytes) -> bytes:
     except UnicodeDecodeError as error:
         bad = error.start
     if bad >= 0:
-        _fail("not a text file (NUL or not UTF-8)", data.count(b"\n", 0, bad) + 1)
+        _fail(_NO_TEXT, data.count(b"\n", 0, bad) + 1)
     data = data.removeprefix(b"\xef\xbb\xbf")
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -187,15 +191,17 @@ def _add_section(doc: _Document, key: str, line: int, data: bytes, start: int) -
 def _add_keyword(
     doc: _Document, key: str, value: str, line: int, types: tuple[str, ...], size: int
 ) -> None:
-    if key == "COMMENT" and key in doc.lines:
-        doc.values[key] += "\n" + value
+    if key == "COMMENT":
+        doc.lines.setdefault(key, line)
+        doc.comments.append(value)
         return
     if key in doc.lines:
         _fail(f"{key} occurs twice", line)
     doc.lines[key], doc.values[key] = line, value
     if key == "TYPE":
         # some TSPLIB files append the author: 'TSP (M.~Hofmeister)'
-        doc.values[key] = re.sub(r"[ \t]*\(.*\)$", "", value)
+        if value.endswith(")"):
+            doc.values[key] = value.partition("(")[0].rstrip(" \t")
         if doc.values[key] not in types:
             _fail(f"TYPE {_quoted(value)} is not solved here, only {' or '.join(types)}", line)
     if key == "DIMENSION":
@@ -324,7 +330,7 @@ def parse(text: str | bytes, *, file: str | None = None) -> Instance:
         try:
             return Instance(
                 name=doc.values.get("NAME", Instance.name),
-                comment=doc.values.get("COMMENT", ""),
+                comment="\n".join(doc.comments),
                 fixed_edges=_fixed_edges(doc),
                 **_geometry(doc),
                 **(_vehicles(doc) if is_cvrp else {}),
@@ -500,7 +506,8 @@ def format_instance(instance: Instance) -> str:
     """An instance as TSPLIB or CVRPLIB text, from which `parse` gives back the same instance."""
     explicit, scale = instance.matrix is not None, instance.demand_scale
     out = [f"NAME: {_one_line(instance.name)}"]
-    out += [f"COMMENT: {_one_line(line)}" for line in instance.comment.split("\n") if line]
+    if instance.comment:
+        out += [f"COMMENT: {_one_line(line)}" for line in instance.comment.split("\n")]
     out += [f"TYPE: {instance.problem.upper()}", f"DIMENSION: {instance.n}"]
     out += [f"EDGE_WEIGHT_TYPE: {instance.metric.name}"]
     out += ["EDGE_WEIGHT_FORMAT: LOWER_DIAG_ROW"] if explicit else []
@@ -709,11 +716,23 @@ def _read_bytes(name: str) -> bytes:
             if status.st_size > LARGEST_FILE:
                 _fail(f"larger than {LARGEST_FILE} bytes")
             with open(descriptor, "rb", closefd=False) as stream:
+                _refuse_nul(stream)
                 return stream.read()
         finally:
             os.close(descriptor)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         _fail(f"cannot be read: {_system_reason(error)}")
+
+
+def _refuse_nul(stream: BinaryIO) -> None:
+    """Look for NULs piece by piece and rewind: a large file that is no text is not kept."""
+    line = 1
+    while piece := stream.read(_PIECE):
+        at = piece.find(b"\0")
+        if at >= 0:
+            _fail(_NO_TEXT, line + piece.count(b"\n", 0, at))
+        line += piece.count(b"\n")
+    stream.seek(0)
 
 
 def atomic_write(path: PathLike, content: str | bytes) -> None:
