@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import random
 import socket
 import subprocess
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from soak import cases
 
-from drhg import io
-from drhg.errors import InstanceError
+from drhg import io, weights
+from drhg.errors import DrhgError, InstanceError
 
 HEAD = "TYPE: TSP\nDIMENSION: 2\nEDGE_WEIGHT_TYPE: EUC_2D\nNODE_COORD_SECTION\n"
 ROWS = "1 0 0\n2 3 4\n"
@@ -98,3 +101,96 @@ def test_no_socket_leaves_this_machine() -> None:
         outside.connect(("192.0.2.1", 80))
     with socket.create_server(("127.0.0.1", 0)) as server:
         socket.create_connection(server.getsockname()[:2], timeout=5).close()
+
+
+# --- writes that are killed -----------------------------------------------------------------------
+
+WRITERS = {
+    "solution": ("from drhg.io import atomic_write as write", io.atomic_write),
+    "checkpoint": ("from drhg.weights import write_bytes as write", weights.write_bytes),
+}
+CONTENTS = [letter * 300_000 for letter in (b"a", b"b")]
+FOREVER = """
+import sys
+from pathlib import Path
+{load}
+path = Path(sys.argv[1])
+while True:
+    for letter in (b"a", b"b"):
+        write(path, letter * 300_000)
+"""
+
+
+@pytest.mark.parametrize(("load", "write"), WRITERS.values(), ids=WRITERS)
+def test_kill_9_leaves_the_old_file_or_the_new(
+    tmp_path: Path, load: str, write: Callable[[Path, bytes], None]
+) -> None:
+    path, moment = tmp_path / "file.tour", random.Random(1)
+    write(path, CONTENTS[0])
+    for _ in range(cases(4, 200)):
+        began = path.stat().st_mtime_ns
+        writer = subprocess.Popen([sys.executable, "-c", FOREVER.format(load=load), str(path)])
+        while path.stat().st_mtime_ns == began:  # it is at work
+            time.sleep(0.001)
+        time.sleep(moment.random() * 0.02)
+        writer.kill()
+        writer.wait()
+        assert path.read_bytes() in CONTENTS
+        write(path, CONTENTS[0])  # what it left behind is in nobody's way
+
+
+def crippled(limit: int) -> Callable[[], None]:
+    """In a child: files cannot grow beyond `limit` bytes, so a write fails half way."""
+
+    def limited() -> None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    return limited
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits on a process")
+@pytest.mark.parametrize(("load", "write"), WRITERS.values(), ids=WRITERS)
+def test_a_write_that_fails_half_way_leaves_the_old_file(
+    tmp_path: Path, load: str, write: Callable[[Path, bytes], None]
+) -> None:
+    path = tmp_path / "file.tour"
+    write(path, b"old")
+    command = [sys.executable, "-c", FOREVER.format(load=load), str(path)]
+    failed = subprocess.run(
+        command, preexec_fn=crippled(100_000), capture_output=True, text=True, timeout=60
+    )
+    assert "File too large" in failed.stderr
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file.tour"]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 kB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("only root may mount")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("write", [w for _, w in WRITERS.values()], ids=WRITERS)
+def test_a_full_or_read_only_disk_leaves_the_old_file(
+    small_disk: Path, write: Callable[[Path, bytes], None]
+) -> None:
+    path = small_disk / "file.tour"
+    write(path, b"old")
+    with pytest.raises((DrhgError, OSError), match="No space left"):
+        write(path, CONTENTS[0])
+    assert path.read_bytes() == b"old"
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises((DrhgError, OSError), match="Read-only"):
+        write(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(small_disk) == ["file.tour"]
