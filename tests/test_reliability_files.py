@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import socket
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from soak import cases
 
+import drhg
 from drhg import io, weights
 from drhg.errors import DrhgError, InstanceError
 
@@ -194,3 +196,69 @@ def test_a_full_or_read_only_disk_leaves_the_old_file(
         write(path, b"new")
     assert path.read_bytes() == b"old"
     assert os.listdir(small_disk) == ["file.tour"]
+
+
+# --- the command line, when output fails ----------------------------------------------------------
+
+
+@pytest.fixture
+def cities(tmp_path: Path) -> Path:
+    path = tmp_path / "cities.tsp"
+    io.write_instance(path, drhg.uniform_tsp(300, seed=1))
+    return path
+
+
+def test_a_result_that_cannot_be_written_is_still_reported(cities: Path) -> None:
+    out = cities.with_suffix(".tour")
+    run = shell("solve", cities, "-n", 0, "-f", "json", "-o", out, preexec_fn=crippled(100))
+    assert run.returncode == 1
+    assert "File too large" in run.stderr
+    assert "Traceback" not in run.stderr
+    assert len(json.loads(run.stdout)["tour"]) == 300
+    assert not out.exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("which", ["stdout", "stderr", "trace"])
+def test_a_full_stream_does_not_lose_the_solution(cities: Path, which: str) -> None:
+    out = cities.with_suffix(".tour")
+    more = ["--trace", "/dev/full"] if which == "trace" else []
+    with open("/dev/full", "w") as full:
+        streams = {} if which == "trace" else {which: full}
+        run = shell("solve", cities, "-n", 0, "-f", "json", "-o", out, *more, **streams)
+    assert run.returncode == (1 if which == "stdout" else 0)
+    instance = drhg.read(cities)
+    assert drhg.check(instance, io.read_solution(out, instance)) == []
+    if which == "trace":
+        assert "the trace ends here: No space left" in run.stderr
+
+
+def test_a_batch_with_bad_files_is_complete(tmp_path: Path) -> None:
+    """Of 100 files 5 are bad, each in its own way: 95 results, 5 errors, exit code 1."""
+    files = []
+    for i in range(100):
+        files.append(tmp_path / f"f{i:02}.{'vrp' if i % 2 else 'tsp'}")
+        make = drhg.uniform_cvrp if i % 2 else drhg.uniform_tsp
+        io.write_instance(files[-1], make(10 + i % 7, seed=i))
+    bad = [files[i] for i in (0, 13, 37, 64, 99)]
+    bad[0].write_bytes(b"\0\1")
+    bad[1].write_text("")
+    bad[2].write_text(bad[2].read_text().replace("CAPACITY", "KAPACITY"))
+    bad[3].unlink()
+    bad[4].write_text(bad[4].read_text()[:150])
+    run = shell("solve", *files, "-n", 3, "--threads", 1, "-q", "-f", "json", "-o", tmp_path / "o")
+    assert run.returncode == 1
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    good = [path for path in files if path not in bad]
+    assert len(rows) == 95
+    errors = run.stderr.splitlines()
+    assert len(errors) == 5
+    for path, line in zip(bad, errors, strict=True):
+        assert line.startswith(f"drhg: {path}:")
+    for path, row in zip(good, rows, strict=True):
+        instance = drhg.read(path)
+        assert row["name"] == instance.name
+        written = tmp_path / "o" / f"{path.stem}.{'sol' if instance.is_cvrp else 'tour'}"
+        solution = io.read_solution(written, instance)
+        assert drhg.check(instance, solution) == []
+        assert drhg.cost(instance, solution) == row["cost"]

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,8 @@ LOG_EVERY = 1.0  # seconds between plain log lines
 
 def say(message: str) -> None:
     """One line of complaint on stderr."""
-    print(f"drhg: {' '.join(message.split())}", file=sys.stderr, flush=True)
+    with suppress(OSError):  # nobody listens, which is no reason to stop
+        print(f"drhg: {' '.join(message.split())}", file=sys.stderr, flush=True)
 
 
 def _number(value: float) -> str:
@@ -49,16 +50,24 @@ class Trace:
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
-            if self._stream is not None:
+            self._end()
+
+    def _end(self) -> None:
+        if self._stream is not None:
+            with suppress(OSError):  # what it could not write, it tries again
                 self._stream.close()
-            self._stream = None
+        self._stream = None
 
     def add(self, point: TracePoint, name: str) -> None:
         row: dict[str, Any] = {"name": name} if self._named else {}
         row |= {"seconds": point.seconds, "iterations": point.iterations, "cost": point.cost}
         with self._lock:
             if self._stream is not None:
-                self._stream.write(json.dumps(row) + "\n")
+                try:
+                    self._stream.write(json.dumps(row) + "\n")
+                except OSError as error:  # a full disk must not end the search
+                    say(f"{self._stream.name}: the trace ends here: {error.strerror}")
+                    self._end()
 
 
 class View(logging.Handler):

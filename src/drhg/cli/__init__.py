@@ -444,12 +444,7 @@ def _solve_away(
                 with blaming(path):
                     if done.error is not None:
                         raise done.error
-                report.add(done.value)
-                if done.value.status == "infeasible":
-                    say(f"{path}: {_left_out(done.value)}")
-                    raise typer.Exit(INFEASIBLE)
-                with blaming(path, SOME_FAILED):
-                    _save(done.value, output, picture)
+                _deliver(path, done.value, output, picture, report)
                 codes.append(OK)
             except typer.Exit as failure:
                 codes.append(failure.exit_code)
@@ -557,13 +552,16 @@ def _solve_batch(jobs: Sequence[Job], options: SolveOptions, report: Report, tra
 def _deliver(
     path: Path, result: Result, output: Path | None, picture: Path | None, report: Report
 ) -> None:
-    """Report and write a result; `typer.Exit` tells what went wrong."""
-    report.add(result)
+    """Write and report a result, each even if the other fails; `typer.Exit` tells what did."""
     if result.status == "infeasible":
         say(f"{path}: {_left_out(result)}")
+        report.add(result)
         raise typer.Exit(INFEASIBLE)
-    with blaming(path, SOME_FAILED):
-        _save(result, output, picture)
+    try:
+        with blaming(path, SOME_FAILED):
+            _save(result, output, picture)
+    finally:
+        report.add(result)
 
 
 def _read_instance(path: Path, vehicles: int | None) -> Instance:
