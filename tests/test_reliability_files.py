@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import socket
 import subprocess
 import sys
@@ -262,3 +263,40 @@ def test_a_batch_with_bad_files_is_complete(tmp_path: Path) -> None:
         solution = io.read_solution(written, instance)
         assert drhg.check(instance, solution) == []
         assert drhg.cost(instance, solution) == row["cost"]
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc")
+def test_workers_end_with_the_one_who_started_them(tmp_path: Path) -> None:
+    """A second Ctrl-C, or kill -9, leaves no process working on until its limit."""
+    files = []
+    for i in range(2):
+        files.append(tmp_path / f"{i}.tsp")
+        io.write_instance(files[-1], drhg.uniform_tsp(1000, seed=i))
+    command = [sys.executable, "-m", "drhg", "solve", *map(str, files), "-t", "60", "-j", "2", "-q"]
+    run = subprocess.Popen(command)
+    while len(workers := children(run.pid)) < 2 and run.poll() is None:
+        time.sleep(0.05)
+    time.sleep(1)  # the second one may still be starting
+    workers |= children(run.pid)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    for _ in range(100):
+        if not any(alive(pid) for pid in workers):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"still there: {[pid for pid in workers if alive(pid)]}")
+
+
+def children(pid: int) -> set[int]:
+    """Of a process, but not multiprocessing's own tracker of resources, which ends by itself."""
+    found = set()
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        found |= {int(word) for word in task.read_text().split()}
+    return {p for p in found if b"spawn_main" in Path(f"/proc/{p}/cmdline").read_bytes()}
+
+
+def alive(pid: int) -> bool:
+    try:
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False

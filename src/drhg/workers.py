@@ -6,12 +6,14 @@ others go on.
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from multiprocessing import connection, get_context
+from multiprocessing import connection, get_context, parent_process
 from typing import Any
 
 from drhg.errors import DrhgError
@@ -68,6 +70,7 @@ def _serve(pipe: connection.Connection, function: Callable[[Any], Any]) -> None:
     """A worker: answers one task after the other until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who started us,
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # who then says so like this
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(KeyboardInterrupt, EOFError):
         while True:
             index, task = pipe.recv()
@@ -78,6 +81,14 @@ def _serve(pipe: connection.Connection, function: Callable[[Any], Any]) -> None:
             except Exception as error:  # of a type that may not survive the journey
                 done = Done(index, error=RuntimeError(f"{type(error).__name__}: {error}"))
             pipe.send(done)
+
+
+def _end_with_parent() -> None:
+    """A parent that is gone, killed perhaps, wants no answer: do not work on until the limit."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _on_processes(
