@@ -8,6 +8,7 @@ function that writes down what is seen, `see`, serves training and inference ali
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,9 +33,14 @@ from drhg.network_kernels import (
 )
 from drhg.paper_kernels import CompiledPaper, compiles
 from drhg.problem import Metric
+from drhg.repair import Repair
 from drhg.weights import ModelConfig, read_weights
 
+log = logging.getLogger("drhg")
+
 Reals = npt.NDArray[np.float32]
+ALL = 1 << 30
+NO_SCORES = "its scores are not numbers"
 GROUP = 4  # decisions that pass through the compiled network together; measured
 FLAG, LOAD = 4, 5  # columns of the features after x, y, partner's x, partner's y
 
@@ -408,9 +414,11 @@ def _advance_rows(
     feat, partner, load, capacity, fleet, size, free, order, via, place, room,
     rows, active, scores, count, direct, chosen, draw, state,
 ):  # fmt: skip
+    sound = True
     for a in range(active):
         b = rows[a]
         i, through = pick(scores[a, : count[a]], direct[a], draw, state)
+        sound = sound and not math.isnan(scores[a, i, 1 if through else 0])
         place[b], room[b] = _enter(
             partner[b], load[b], capacity[b], free[b], order[b], via[b], place[b], room[b],
             chosen[a, i], through,
@@ -419,6 +427,7 @@ def _advance_rows(
             feat[b], partner[b], load[b], capacity[b], size[b], free[b], order[b], via[b],
             place[b], order[b, place[b] - 1], room[b],
         )  # fmt: skip
+    return sound
 
 
 def decode(
@@ -460,10 +469,12 @@ def decode(
             nodes[:active, :widest], context[:active], count[:active], direct[:active, :widest]
         )
         scores = np.asarray(model.logits(offered), np.float32)  # (active, widest, outputs)
-        _advance_rows(
+        sound = _advance_rows(
             *views.arrays, free, order, via, place, room,
             rows, active, scores, count, direct, chosen, rng is not None, state,
         )  # fmt: skip
+        if not sound:
+            raise FloatingPointError(NO_SCORES)
 
 
 @kernel
@@ -512,6 +523,7 @@ def _decode_rows(
 ):  # fmt: skip
     """Repairs of all rows, `group` of them side by side; `draw` instead of always the best.
 
+    Returns whether all scores that decided were numbers.
     `nodes` (group * (LEAD + window), inputs) and `context` (group, inputs) are memory to work in.
     """
     rows = len(feat)
@@ -535,6 +547,7 @@ def _decode_rows(
         place[b], room[b] = _begin(
             feat[b], partner[b], load[b], capacity[b], size[b], free[b], order[b], via[b], start[b]
         )
+    sound = True
     ahead = 0  # the first row that may be unfinished
     while ahead < rows:
         G = 0
@@ -565,7 +578,9 @@ def _decode_rows(
         )  # fmt: skip
         for g in range(G):
             b = row_of[g]
-            i, through = pick(scores[begin[g] + LEAD : begin[g + 1]], direct[g], draw, state)
+            offered = scores[begin[g] + LEAD : begin[g + 1]]
+            i, through = pick(offered, direct[g], draw, state)
+            sound = sound and not math.isnan(offered[i, 1 if through else 0])
             place[b], room[b] = _enter(
                 partner[b], load[b], capacity[b], free[b], order[b], via[b], place[b], room[b],
                 chosen[g, i], through,
@@ -574,6 +589,7 @@ def _decode_rows(
                 feat[b], partner[b], load[b], capacity[b], size[b], free[b], order[b], via[b],
                 place[b], order[b, place[b] - 1], room[b],
             )  # fmt: skip
+    return sound
 
 
 class Compiled:
@@ -631,20 +647,23 @@ class Compiled:
         shares = min(self.threads, max(1, B))
         seeds = np.zeros(shares, np.int64) if rng is None else rng.integers(2**63, size=shares)
 
-        def run(i: int) -> None:
+        def run(i: int) -> bool:
             rows = slice(B * i // shares, B * (i + 1) // shares)
             nodes = np.zeros((group * (LEAD + c.window), c.node_inputs), np.float32)
             context = np.zeros((group, c.context_inputs), np.float32)
-            _decode_rows(
+            sound: bool = _decode_rows(
                 *self._network, c.window, group, *views[rows].arrays, start[rows],
                 rng is not None, random_state(int(seeds[i])), order[rows], via[rows], free[rows],
                 nodes, context,
             )  # fmt: skip
+            return sound
 
         if self._pool is None or shares == 1:
-            run(0)
+            sound = [run(0)]
         else:
-            list(self._pool.map(run, range(shares)))
+            sound = list(self._pool.map(run, range(shares)))
+        if not all(sound):
+            raise FloatingPointError(NO_SCORES)
         return Repaired(order, via)
 
 
@@ -667,6 +686,7 @@ class NeuralRepair:
         self.greedy = greedy
         self.alternatives = alternatives
         self.rng = None if seed is None else np.random.default_rng(seed)
+        self.at_once = ALL  # rows; fewer once memory ran out
 
     def __call__(self, rules: Rules, graphs: Graphs, rng: np.random.Generator) -> Repaired:
         return self.together([(rules, graphs, rng)])[0]
@@ -681,7 +701,7 @@ class NeuralRepair:
         seen = [self._seen(*row, rng) for row, rng in zip(rows, rngs, strict=True)]
         views = joined([views for views, _ in seen])
         start = np.concatenate([start for _, start in seen])
-        found = decode(self.model, views, start, None if self.greedy else rngs[0])
+        found = self._decoded(views, start, None if self.greedy else rngs[0])
         out, at = [], 0
         for rules, graphs in rows:
             part = slice(at, at + len(graphs)), slice(0, graphs.node.shape[1])
@@ -699,6 +719,27 @@ class NeuralRepair:
             out.append(repaired)
         return out
 
+    def _decoded(
+        self, views: Views, start: npt.NDArray[np.int32], rng: np.random.Generator | None
+    ) -> Repaired:
+        """All rows, as many at once as memory allows: they do not depend on one another."""
+        while True:
+            step = max(1, min(len(views), self.at_once))
+            parts = [slice(a, a + step) for a in range(0, max(1, len(views)), step)]
+            try:
+                found = [decode(self.model, views[part], start[part], rng) for part in parts]
+                break
+            except (MemoryError, RuntimeError) as error:  # torch raises the latter
+                if step == 1 or not (isinstance(error, MemoryError) or "memory" in str(error)):
+                    raise
+                if self.at_once == ALL:
+                    log.warning("the network is out of memory: in smaller batches from now on")
+                self.at_once = step // 2
+        if len(found) == 1:
+            return found[0]
+        order, via = ([getattr(one, name) for one in found] for name in ("order", "via"))
+        return Repaired(np.concatenate(order), np.concatenate(via))
+
     def _seen(
         self, rules: Rules, graphs: Graphs, rng: np.random.Generator
     ) -> tuple[Views, npt.NDArray[np.int32]]:
@@ -714,6 +755,29 @@ class NeuralRepair:
         mirrors = rng.random(len(views)) < 0.5
         orient_rows(views.feat, views.size, self.model.config.relative, turns, mirrors)
         return views, start
+
+
+class Guarded:
+    """A network and its stand-in, which takes over for good, with a warning, when that fails."""
+
+    def __init__(self, network: NeuralRepair, other: Repair) -> None:
+        self.network, self.other = network, other
+        self.failed = False
+
+    def __call__(self, rules: Rules, graphs: Graphs, rng: np.random.Generator) -> Repaired:
+        return self.together([(rules, graphs, rng)])[0]
+
+    def together(
+        self, asked: Sequence[tuple[Rules, Graphs, np.random.Generator]]
+    ) -> list[Repaired]:
+        if not self.failed:
+            try:
+                return self.network.together(asked)
+            except (MemoryError, RuntimeError, FloatingPointError) as error:
+                self.failed = True
+                reason = str(error) or type(error).__name__
+                log.warning("the network failed, another repair goes on: %s", reason)
+        return [self.other(*one) for one in asked]
 
 
 @kernel

@@ -59,7 +59,7 @@ class Result:
     instance: Instance
     solution: Solution
     cost: Cost
-    status: str  # target, time, iterations, no_improve, interrupted or infeasible
+    status: str  # target, time, iterations, no_improve, interrupted, memory or infeasible
     seconds: float
     iterations: int
     seed: int
@@ -273,6 +273,8 @@ def _limits(
     ):
         if value is not None and not value >= 0:
             raise DrhgError(f"{name} must be at least 0, not {value}")
+    if target is not None and math.isnan(target):
+        raise DrhgError("nan is not a cost to reach (target)")
     if time_limit is None and max_iters is None and no_improve is None and target is None:
         time_limit = DEFAULT_SECONDS
     return Limits(time_limit, max_iters, no_improve, target)
@@ -380,6 +382,8 @@ def _work(board: _Board, *search: Any) -> None:
             if status is not None:
                 board.status = board.status or status
                 return
+    except MemoryError:
+        _out_of_memory([board])
     except Exception as error:
         board.error = error
     finally:
@@ -397,10 +401,18 @@ def _work_together(boards: Sequence[_Board], *search: Any) -> None:
                 board.iterations += snapshot.iterations
                 board.offer(snapshot.cost, snapshot.solution)
                 board.status = board.status or board.limits(board.progress())
+    except MemoryError:
+        _out_of_memory(boards)
     except Exception as error:
         boards[0].error = error
     finally:
         boards[0].finished.set()
+
+
+def _out_of_memory(boards: Sequence[_Board]) -> None:
+    log.warning("out of memory: this is the best so far")
+    for board in boards:
+        board.status = board.status or "memory"
 
 
 def _search_together(
@@ -516,7 +528,8 @@ def _repairer(
         found = weights.load(name)
         model = _network(found, options.device, threads)
         greedy, times = not options.sample, options.alternatives
-        return neural.NeuralRepair(model, greedy=greedy, alternatives=times), found.k
+        repairer = neural.NeuralRepair(model, greedy=greedy, alternatives=times)
+        return neural.Guarded(repairer, LocalSearchRepair()), found.k
     known: dict[Any, Any] = {"insertion": InsertionRepair, "local": LocalSearchRepair}
     return known[repair]() if isinstance(repair, str) else repair, weights.K
 
