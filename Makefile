@@ -12,13 +12,16 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 DEMO_REFERENCE ?= 23.025778499059655
 DEMO_SECONDS   ?= 8
 
-.PHONY: help demo pictures test lint bench-gate bench-quick clean
+.PHONY: help demo pictures test lint soak coverage mutants bench-gate bench-quick clean
 
 help:
 	@echo "make demo        install, solve a problem of 1,000 cities, draw it to out/demo.png"
 	@echo "make pictures    draw the pictures of the documentation again"
 	@echo "make test        install, then lint, types and tests"
 	@echo "make lint        lint and types only"
+	@echo "make soak        the long forms of the tests of docs/reliability.md (hours)"
+	@echo "make coverage    which lines the tests reach, with kernels interpreted (half an hour)"
+	@echo "make mutants     do the tests notice small changes of the code? (hours)"
 	@echo "make bench-gate  is the solver as good as the committed baseline? (two minutes)"
 	@echo "make bench-quick all suites on their fixed subsets, then RESULTS.md (one to two hours)"
 	@echo "make clean       remove everything that was built"
@@ -41,7 +44,31 @@ pictures: $(VENV)/.demo
 	$(BIN)/python docs/pictures.py docs
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not soak"
+
+# One after the other, because some of them measure time.
+SOAK ?= tests/test_reliability_*.py tests/test_io.py tests/test_model.py tests/test_training.py
+soak: $(VENV)/.dev
+	DRHG_SOAK=1 $(BIN)/python -m pytest $(SOAK)
+
+# Random numbers wrap around, of which interpreted NumPy warns.
+INTERPRETED := NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=few PYTEST_ADDOPTS="-W ignore::RuntimeWarning"
+
+# The tests of kernels a second time without compiling, where lines can be counted.
+KERNELS ?= tests/test_assembly.py tests/test_construct.py tests/test_hypergraph.py \
+	tests/test_local_search.py tests/test_neural.py tests/test_repair.py tests/test_strings.py
+coverage: $(VENV)/.dev
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -m "not soak"
+	$(INTERPRETED) $(BIN)/coverage run -m pytest $(KERNELS) -m "not slow and not soak"
+	$(BIN)/coverage combine
+	$(BIN)/coverage report
+
+MUTANTS ?= drhg.problem* drhg.io* drhg.hypergraph* drhg.criteria*
+mutants: $(VENV)/.dev
+	$(PIP) install 'mutmut>=3.3'
+	$(INTERPRETED) $(BIN)/mutmut run $(MUTANTS)
+	$(BIN)/mutmut results
 
 bench-gate: $(VENV)/.dev
 	$(BIN)/drhg bench gate

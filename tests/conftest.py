@@ -10,13 +10,20 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from soak import cases
+from soak import SOAK, cases
 
 _CALM = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("few", max_examples=5, **_CALM)
 settings.register_profile("quick", max_examples=100, **_CALM)
 settings.register_profile("ci", max_examples=2000, **_CALM)
 settings.register_profile("soak", max_examples=20000, **_CALM)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", cases("ci", "soak")))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("soak") and not SOAK:
+            item.add_marker(pytest.mark.skip(reason="long: run by `make soak`"))
 
 
 @pytest.fixture(scope="session", autouse=True)

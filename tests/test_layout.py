@@ -121,6 +121,8 @@ def test_nothing_dangerous_is_called(path: Path) -> None:
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = [a.name for a in node.names] + [getattr(node, "module", None) or ""]
             assert not FORBIDDEN_MODULES & {n.split(".")[0] for n in names}, node.lineno
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            assert "http://" not in node.value, f"{path}:{node.lineno}"
         if isinstance(node, ast.Call):
             assert ast.unparse(node.func) not in FORBIDDEN, f"{path}:{node.lineno}"
             shell = [k for k in node.keywords if k.arg == "shell"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from soak import cases
 
 from drhg import hypergraph, tsp
 from drhg.compiled import random_below, random_state
@@ -548,20 +550,24 @@ def test_a_resumed_run_repeats_an_uninterrupted_one(
 def test_a_killed_run_repeats_an_uninterrupted_one(
     config: Config, shards: Path, tmp_path: Path
 ) -> None:
-    train(config, shards, tmp_path / "a", steps=400)
-    out = tmp_path / "b"
+    steps = cases(400, 4000)
+    train(config, shards, tmp_path / "a", steps=steps)
+    out, moment, killed = tmp_path / "b", random.Random(1), 0
     command = [sys.executable, "-m", "drhg", "train", tmp_path / "tiny.toml", "--threads", "1"]
-    command += ["--data", shards, "--out", out, "--steps", "400", "--resume"]
-    for _ in range(2):
+    command += ["--data", shards, "--out", out, "--steps", str(steps), "--resume"]
+    for _ in range(cases(2, 20)):
+        before = sorted(out.glob("step-*.json"))
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        while process.poll() is None and len(list(out.glob("step-*.json"))) < 2:
-            time.sleep(0.01)
+        while process.poll() is None and sorted(out.glob("step-*.json")) == before:
+            time.sleep(0.002)
+        time.sleep(0.1 * moment.random())  # some steps, and perhaps in the middle of a checkpoint
         os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        if (out / "step-000000400.json").exists():
-            break
+        killed += process.wait() == -signal.SIGKILL
+    assert killed > 0
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     assert newest(tmp_path / "a") == newest(out)
+    curves = [{entry["step"]: entry["loss"] for entry in log_of(tmp_path / run)} for run in "ab"]
+    assert curves[0] == curves[1]
 
 
 @pytest.mark.parametrize("what", ["flipped", "truncated", "missing", "no counters"])
