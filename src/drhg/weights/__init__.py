@@ -236,6 +236,11 @@ def _digest(tensors: Mapping[str, npt.NDArray[Any]]) -> str:
     return hashlib.sha256(encode(tensors, {})).hexdigest()
 
 
+def _words_digest(metadata: Mapping[str, str]) -> str:
+    words = [metadata.get(key, "") for key in ("config", "card")]
+    return hashlib.sha256("\n".join(words).encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def write_weights(
     path: str | os.PathLike[str],
     config: ModelConfig,
@@ -243,15 +248,13 @@ def write_weights(
     card: Mapping[str, Any] | None = None,
 ) -> str:
     """Write weights with their configuration and card; returns the file's sha256."""
-    data = encode(
-        tensors,
-        {
-            "format": FORMAT,
-            "config": json.dumps(dataclasses.asdict(config), sort_keys=True),
-            "card": json.dumps(dict(card or {}), sort_keys=True),
-            "sha256": _digest(tensors),  # of the numbers, so that one flipped bit is noticed
-        },
-    )
+    words = {
+        "config": json.dumps(dataclasses.asdict(config), sort_keys=True),
+        "card": json.dumps(dict(card or {}), sort_keys=True),
+    }
+    # hashes of the numbers and of the words, so that one flipped bit is noticed
+    hashes = {"sha256": _digest(tensors), "words": _words_digest(words)}
+    data = encode(tensors, {"format": FORMAT, **words, **hashes})
     write_bytes(Path(path), data)
     return hashlib.sha256(data).hexdigest()
 
@@ -274,7 +277,8 @@ def read_weights(
     if metadata.get("format") != FORMAT:
         found = metadata.get("format", "none")
         raise ModelError(f"weights of format {FORMAT} expected, found {found}", file=name)
-    if metadata.get("sha256") != _digest(tensors):
+    words = _words_digest(metadata)
+    if metadata.get("sha256") != _digest(tensors) or metadata.get("words", words) != words:
         raise ModelError("the weights are damaged (sha256)", file=name)
     try:
         config = ModelConfig(**json.loads(metadata["config"]))
