@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,10 @@ settings.register_profile("quick", max_examples=100, **_CALM)
 settings.register_profile("ci", max_examples=2000, **_CALM)
 settings.register_profile("soak", max_examples=20000, **_CALM)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", cases("ci", "soak")))
+
+
+if "mutmut" in sys.modules:  # its version 3.8 asks pytest 9 for a name that is gone
+    pytest.Item._nodeid = property(lambda item: item.nodeid)  # type: ignore[attr-defined]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
