@@ -1,7 +1,7 @@
 """Speed of the engine's parts; prints one line per measurement.
 
     python benchmarks/engine.py regions   batched destroy, reduce, restore; cost per region over n
-    python benchmarks/engine.py rates     pairs bred and kicks per second for n = 1e3 to 1e6
+    python benchmarks/engine.py rates     kicks, pairs bred and regions per second, n = 1e3 to 1e6
 
 All cores are used; run it on an idle machine. How good results are, `tours.py` and `cvrp.py` say.
 """
@@ -56,15 +56,17 @@ def regions(k: int = 100, count: int = 64) -> None:
 def rates() -> None:
     from drhg import search
 
-    kicked, search.BREED = search.BREED, 10**9
-    for name, least in (("kicks", 10**9), ("pairs", kicked)):
+    bred = search.BREED
+    for name, least, repair in (
+        ("kicks", 10**9, "auto"), ("pairs", bred, "auto"), ("regions", bred, "local")
+    ):  # fmt: skip
         search.BREED = least
         for n in (1_000, 10_000, 100_000, 1_000_000):
             if name == "pairs" and n > search.WHOLE:
                 continue
-            drhg.solve(drhg.uniform_tsp(min(n, 20_000), seed=2), max_iters=200)
+            drhg.solve(drhg.uniform_tsp(min(n, 20_000), seed=2), max_iters=200, repair=repair)
             limit = 10 if n < 100_000 else 60
-            result = drhg.solve(drhg.uniform_tsp(n, seed=1), time_limit=limit)
+            result = drhg.solve(drhg.uniform_tsp(n, seed=1), time_limit=limit, repair=repair)
             since = next(p.seconds for p in result.trace if p.iterations > 0)
             rate = result.iterations / (result.seconds - since)
             print(f"n = {n:>9,}: {rate:,.0f} {name} per second", flush=True)

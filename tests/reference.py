@@ -389,6 +389,39 @@ def closeness(instance: Instance, i: int, j: int) -> float:
     return math.hypot(xi - xj, yi - yj)
 
 
+def candidates(
+    instance: Instance, i: int, wide: Sequence[int], beside: Sequence[int], k: int
+) -> list[int]:
+    """Whom node i may want beside it: of `wide`, nearest first, the first of every quadrant and the
+    nearest, in half of k places; then those of `beside`, then the nearest again."""
+    if not instance.metric.planar or len(wide) <= k:
+        return list(wide[:k])
+    quadrants: dict[tuple[bool, bool], int] = {}
+    for j in wide:
+        east, north = instance.xy[j] - instance.xy[i]
+        quadrants.setdefault((bool(east > 0), bool(north > 0)), j)
+    firsts = [j for j in wide if j in quadrants.values()]
+    around = [*firsts, *(j for j in wide if j not in firsts)][: (k + 1) // 2]
+    wanted = list(dict.fromkeys([*around, *beside, *wide]))[:k]
+    return sorted(wanted, key=lambda j: distance(instance, i, j))
+
+
+def delaunay_edges(xy: np.ndarray) -> set[frozenset[int]]:
+    """Pairs on the rim of a circle through three points that has none inside; all different."""
+    found = set()
+    for three in itertools.combinations(range(len(xy)), 3):
+        (bx, by), (cx, cy) = (xy[j] - xy[three[0]] for j in three[1:])
+        turn = 2 * (bx * cy - by * cx)
+        if abs(turn) < 1e-12:
+            continue
+        ux = (cy * (bx * bx + by * by) - by * (cx * cx + cy * cy)) / turn
+        uy = (bx * (cx * cx + cy * cy) - cx * (bx * bx + by * by)) / turn
+        far = np.hypot(*(xy - xy[three[0]] - (ux, uy)).T)
+        if (far >= np.hypot(ux, uy) * (1 - 1e-9)).all():
+            found |= {frozenset(pair) for pair in itertools.combinations(three, 2)}
+    return found
+
+
 # --- instances to try things on -------------------------------------------------------------------
 
 SHAPES = ("random", "equal", "collinear", "grid", "twins")

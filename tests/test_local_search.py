@@ -221,23 +221,50 @@ def test_routes_have_neighbours_too_and_never_the_depot() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(searches(least=2), st.integers(1, 10))
-def test_candidates_hold_the_nearest_of_every_quadrant(search: Search, k: int) -> None:
+def test_candidates_are_nearest_all_around_and_beside(search: Search, k: int) -> None:
     instance = search.instance
     nearness = Nearness(instance)
-    wide = ls.neighbour_lists(instance, nearness, ls.WIDE * k)
+    wide = ls.neighbour_lists(instance, nearness, ls.WIDE * k).tolist()
+    beside = [[]] * instance.n
+    if instance.metric.planar:
+        beside = [[j for j in row if j >= 0] for row in ls.delaunay_lists(instance, k).tolist()]
     lists = ls.candidate_lists(instance, nearness, k)
     assert lists.shape == (instance.n, min(k, instance.n - 1))
     for i, row in enumerate(lists.tolist()):
+        expected = ref.candidates(instance, i, wide[i], beside[i], k)
         assert len(set(row)) == len(row)
-        assert i not in row
-        places = [wide[i].tolist().index(j) for j in row]
-        assert places == sorted(places)  # nearest first
-        if not instance.metric.planar:
-            assert row == wide[i, : len(row)].tolist()
-            continue
-        east, north = (instance.xy[wide[i]] - instance.xy[i]).T
-        quadrants = [(bool(a > 0), bool(b > 0)) for a, b in zip(east, north, strict=True)]
-        firsts = sorted(quadrants.index(quadrant) for quadrant in set(quadrants))
-        assert set(firsts[: len(row)]) <= set(places)
-        others = [p for p in range(len(quadrants)) if p not in firsts]
-        assert sorted(set(places) - set(firsts)) == others[: max(0, len(row) - len(firsts))]
+        assert set(row) == set(expected)
+        far = [ref.distance(instance, i, j) for j in row]
+        assert far == pytest.approx([ref.distance(instance, i, j) for j in expected])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_beside_are_the_neighbours_of_delaunay(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    instance = tsp(rng.random((5 + seed, 2)))
+    lists = ls.delaunay_lists(instance, instance.n)
+    found = {frozenset((i, j)) for i, row in enumerate(lists.tolist()) for j in row if j >= 0}
+    assert found == ref.delaunay_edges(instance.xy)
+    for i, row in enumerate(lists.tolist()):
+        far = [ref.distance(instance, i, j) for j in row if j >= 0]
+        assert far == sorted(far)
+
+
+def test_points_without_a_triangulation_have_nobody_beside() -> None:
+    line = tsp([[x, 2 * x] for x in range(60)])
+    assert (ls.delaunay_lists(line, 5) == -1).all()
+    same = tsp(np.zeros((60, 2)))
+    assert (ls.delaunay_lists(same, 5) == -1).all()
+    for instance in (line, same):
+        assert ls.candidate_lists(instance, Nearness(instance)).shape == (60, 10)
+
+
+def test_candidates_leave_a_cluster() -> None:
+    """Groups of sixty nodes far apart: nobody's nearest is in another group, yet all join."""
+    rng = np.random.default_rng(4)
+    middles = 1000.0 * np.array([[0, 0], [1, 0], [0, 1], [1, 1]])
+    instance = tsp(np.concatenate([middle + rng.random((60, 2)) for middle in middles]))
+    group = np.arange(240) // 60
+    lists = ls.candidate_lists(instance, Nearness(instance))
+    joined = {(int(group[i]), int(group[j])) for i, row in enumerate(lists) for j in row}
+    assert {(0, 1), (0, 2), (1, 3), (2, 3)} <= joined

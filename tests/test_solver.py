@@ -265,6 +265,15 @@ def test_linhp318(data_dir: Path) -> None:
     assert best <= result.cost <= best * 1.02
 
 
+@pytest.mark.slow
+def test_d657_has_its_optimum_in_single_precision(data_dir: Path) -> None:
+    """Many distances lie half way between whole numbers, so the digits of coordinates decide."""
+    instance = drhg.read(data_dir / "tsplib" / "d657.tsp")
+    assert drhg.solve(instance, max_iters=15_000, threads=1).cost == 48_913
+    single = drhg.tsp(instance.xy.astype(np.float32), metric=Metric.EUC_2D)
+    assert drhg.solve(single, max_iters=15_000, threads=1).cost == 48_912
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_small_tours_are_optimal(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -304,6 +313,16 @@ def test_a_warm_start_is_never_made_worse(instance: drhg.Instance, repair: str) 
             continue
         assert again.cost <= known.cost + 1e-9
         assert again.trace[0].cost == pytest.approx(known.cost)
+
+
+def test_a_warm_tour_takes_part_in_the_breeding() -> None:
+    """A few generations improve a good tour, and are far too few to make one from nothing."""
+    instance = drhg.uniform_tsp(1000, seed=0)
+    known = drhg.solve(instance, max_iters=800, seed=0, threads=1)
+    few = drhg.solve(instance, max_iters=400, seed=1, threads=1)
+    assert few.cost > known.cost
+    warm = drhg.solve(instance, max_iters=400, seed=1, threads=1, init=known.solution)
+    assert warm.cost < known.cost
 
 
 def test_a_broken_start_is_refused_with_the_reason() -> None:

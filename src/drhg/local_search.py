@@ -8,15 +8,16 @@ k edges, and the k segments between them are laid out again in another order.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from drhg.compiled import Space, distance, kernel, random_below
 from drhg.hypergraph import Index, Nearness, is_fixed
-from drhg.problem import Instance
+from drhg.problem import Floats, Instance
 
 DEPTH = 3  # edges exchanged by the largest move; at most 5
 BREADTH = np.array([0, 8, 5, 3, 2, 1], dtype=np.int64)  # candidates tried for each added edge
 REACH = 30  # longest segment that a kick moves
-WIDE = 5  # times as many neighbours are looked at for some in every quadrant
+WIDE = 3  # times as many neighbours are looked at for some in every quadrant
 BLOCK = 20_000  # nodes looked at together
 TINY = 1e-9  # gains below this are rounding
 
@@ -34,30 +35,70 @@ def neighbour_lists(instance: Instance, nearness: Nearness, k: int = 10) -> Inde
 
 
 def candidate_lists(instance: Instance, nearness: Nearness, k: int = 10) -> Index:
-    """Neighbours that a tour may want: the nearest, and the nearest in each of four quadrants.
+    """Neighbours that a tour may want: some nearest, some in each quadrant, those of Delaunay.
 
     Where nodes stand in clusters or rows, all the nearest lie in the same one, and no edge would
-    ever lead out of it. Nearest first; (n, min(k, n - 1)).
+    ever lead out of it: half the places go to the nearest of four quadrants and the nearest at all,
+    the others to neighbours in the Delaunay triangulation, which leaves no cluster alone, and what
+    is left to the nearest again. Nearest first; (n, min(k, n - 1)).
     """
     near = neighbour_lists(instance, nearness, WIDE * k)
     if not instance.metric.planar or near.shape[1] <= k:
         return np.ascontiguousarray(near[:, :k])
     assert instance.xy is not None
+    beside = delaunay_lists(instance, k)
     chosen = np.empty((len(near), k), dtype=np.int32)
     for begin in range(0, len(near), BLOCK):
         rows = near[begin : begin + BLOCK]
-        east, north = np.moveaxis(
-            instance.xy[rows] - instance.xy[begin : begin + BLOCK, None], 2, 0
-        )
-        where = 2 * (east > 0) + (north > 0)
-        rank = np.arange(rows.shape[1]) + np.full(rows.shape, rows.shape[1])
-        for quadrant in range(4):
-            inside = where == quadrant
-            first = np.argmax(inside, axis=1)[inside.any(axis=1)]
-            rank[np.flatnonzero(inside.any(axis=1)), first] -= rows.shape[1]
-        taken = np.sort(np.argsort(rank, axis=1)[:, :k], axis=1)
-        chosen[begin : begin + BLOCK] = np.take_along_axis(rows, taken, axis=1)
+        own = np.arange(begin, begin + len(rows))[:, None]
+        around = _quadrants_first(instance.xy[rows] - instance.xy[own], rows)[:, : -(-k // 2)]
+        wanted = np.concatenate((around, beside[begin : begin + BLOCK], rows[:, :k]), axis=1)
+        picked = wanted[_first_distinct(wanted, k)].reshape(len(rows), k)
+        order = np.argsort(instance.distance(own, picked), axis=1, kind="stable")
+        chosen[begin : begin + BLOCK] = np.take_along_axis(picked, order, axis=1)
     return chosen
+
+
+def _quadrants_first(offsets: Floats, rows: Index) -> Index:
+    """Rows of nodes, nearest first, with the first of every quadrant put before the others."""
+    where = 2 * (offsets[..., 0] > 0) + (offsets[..., 1] > 0)
+    rank = np.arange(rows.shape[1]) + np.full(rows.shape, rows.shape[1])
+    for quadrant in range(4):
+        inside = where == quadrant
+        first = np.argmax(inside, axis=1)[inside.any(axis=1)]
+        rank[np.flatnonzero(inside.any(axis=1)), first] -= rows.shape[1]
+    return np.take_along_axis(rows, np.argsort(rank, axis=1), axis=1)
+
+
+def _first_distinct(rows: Index, k: int) -> npt.NDArray[np.bool_]:
+    """Mark the first k different nodes of every row, which has so many; -1 is none."""
+    order = np.argsort(rows, axis=1, kind="stable")
+    ranked = np.take_along_axis(rows, order, axis=1)
+    fresh = ranked >= 0
+    fresh[:, 1:] &= ranked[:, 1:] != ranked[:, :-1]
+    mask = np.empty_like(fresh)
+    np.put_along_axis(mask, order, fresh, axis=1)
+    return mask & (np.cumsum(mask, axis=1) <= k)
+
+
+def delaunay_lists(instance: Instance, k: int) -> Index:
+    """The neighbours in the Delaunay triangulation, nearest first, at most k; -1 fills up (n, k).
+
+    Of several nodes at one point a single one has any; of points on one line none has.
+    """
+    from scipy.spatial import Delaunay, QhullError
+
+    lists = np.full((instance.n, k), -1, dtype=np.int32)
+    assert instance.xy is not None
+    try:
+        starts, others = Delaunay(instance.xy).vertex_neighbor_vertices
+    except QhullError:
+        return lists
+    own = np.repeat(np.arange(instance.n), np.diff(starts))
+    order = np.lexsort((others, instance.distance(own, others), own))
+    rank = np.arange(len(own)) - starts[own]
+    lists[own[rank < k], rank[rank < k]] = others[order][rank < k]
+    return lists
 
 
 @kernel

@@ -303,30 +303,39 @@ def _breed(
 ) -> Iterator[Snapshot]:
     """Populations of locally optimal tours, each bred until nothing comes of it any more.
 
-    An iteration is a tour made or a pair bred. Every thread has its own part of a generation, so
+    The start is one of the first, and the best of those before joins each that is through. An
+    iteration is a tour made or a pair bred. Every thread has its own part of a generation, so
     that nothing depends on how often Python looks.
     """
     n, threads = task.instance.n, task.threads
     rng = np.random.default_rng([task.seed, 2])
     states = [random_state(task.seed, 1 + i) for i in range(threads)]
     make = shaken_greedy(task.instance, how[2])
+    given = best.solution().tour
+    makes: list[Callable[[np.random.Generator], Ints]] = [lambda _: given]
     size = first = max(FIRST[0], min(FIRST[1], 160_000 // n))
     while True:
+        makes += [make] * (size - len(makes))
         begun = elapsed()
         herd = _Herd(task, how, size)
         for begin in range(0, size, threads):
             rows = range(begin, min(begin + threads, size))
             chances = rng.spawn(len(rows))
-            list(pool.map(herd.settle, rows, (make,) * len(rows), chances))
+            list(pool.map(herd.settle, rows, makes[begin : rows.stop], chances))
             best = herd.snapshot(len(rows), best)
             yield best
             if size == first and (elapsed() - begun) * COURSE > rows.stop:
                 return  # the time given will not do
+        makes = []
         history = [(float(herd.costs.mean()), best.cost)]
-        while len(history) <= STALE or _moving(history):
+        while True:
+            stale = len(history) > STALE and not _moving(history)
             last = FINISH < elapsed() < 1.0  # 1 all along if the end is not known
-            if last and best.cost < herd.costs.min() - 1e-9:
+            if (last or stale) and best.cost < herd.costs.min() - 1e-9:
                 herd.admit(int(np.argmax(herd.costs)), best.solution().tour.astype(np.int32))
+                history = history[-1:]
+            elif stale:
+                break
             assembly.count_shares(how[2], herd.population)
             parts = np.array_split(rng.permutation(size), min(threads, size))
             guests = herd.population.links[[part[0] for part in parts]]
