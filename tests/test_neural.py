@@ -302,6 +302,39 @@ def test_what_does_not_fit_is_not_offered() -> None:
     assert opened[-1] < opened[0]
 
 
+def test_no_route_is_closed_that_the_fleet_cannot_spare() -> None:
+    """While what is left needs more routes than the plan has, an open route goes on if it can."""
+    direct = np.array([True, False])
+    scores = np.log(np.array([[0.01, 0.9], [0.05, 0.04]], np.float32))
+    for draw in (False, True):
+        assert pick(scores, direct, True, draw, random_state(1)) == (0, False)
+        assert pick(scores, direct & False, True, draw, random_state(1))[1]
+    kept = 0
+    for seed in range(12):
+        rules, _, graphs = some_routes(60, [40], seed=seed)
+        views = views_of(rules, graphs)
+        model = Recorder(ModelConfig.of("economy", routes=True, window=100))
+        found = decode(model, views, np.zeros(1, np.int32))
+        order, via, partner = found.order[0], found.via[0], graphs.partner[0]
+        left, room, fleet = 0, -1, int(graphs.n_routes[0])
+        m = int(graphs.size[0])
+        items = [i for i in range(m) if i == 0 or partner[order[i]] != order[i - 1]]
+        loads = [int(graphs.load[0, order[i]]) for i in items]
+        left = sum(loads)
+        for at, (i, load) in enumerate(zip(items, loads, strict=True)):
+            tight = left > fleet * rules.capacity
+            could = room >= 0 and min(loads[at:]) <= room
+            if via[i]:
+                last = at == len(items) - 1  # chosen by length, without the network
+                assert not (tight and could) or last
+                fleet -= 1
+                room = rules.capacity
+            kept += tight and could and not via[i]
+            room = -1 if partner[order[i]] < 0 and not via[i] else room - load
+            left -= load
+    assert kept > 0
+
+
 def test_far_depots_stay_in_sight() -> None:
     """What is seen of a depot grows slowly with its distance; of the region nothing changes."""
     base = uniform_cvrp(40, seed=1)
@@ -329,13 +362,13 @@ def test_starts_of_routes_count_together() -> None:
     direct = np.ones(3, np.bool_)
     state = random_state(0)
     scores = np.log(np.array([[0.4, 0.2], [0.0001, 0.2], [0.0001, 0.1999]], np.float32))
-    assert pick(scores, direct, False, state) == (0, True)
+    assert pick(scores, direct, False, False, state) == (0, True)
     scores[0, 0] = np.log(0.7)
-    assert pick(scores, direct, False, state) == (0, False)
+    assert pick(scores, direct, False, False, state) == (0, False)
     direct[0] = False
     scores[2, 1] = np.log(0.3)
-    assert pick(scores, direct, False, state) == (2, True)
-    drawn = [pick(scores, np.ones(3, np.bool_), True, state) for _ in range(4000)]
+    assert pick(scores, direct, False, False, state) == (2, True)
+    drawn = [pick(scores, np.ones(3, np.bool_), False, True, state) for _ in range(4000)]
     share = np.exp(scores) / np.exp(scores).sum()
     for i in range(3):
         for o in range(2):

@@ -334,18 +334,30 @@ def _begin(feat, partner, load, capacity, m, free, order, via, start):
 
 
 @kernel
-def pick(scores, direct, draw, state):
+def _too_full(partner, load, capacity, free, m, more):
+    """Whether what is left does not fit into `more` routes, even if cut at will."""
+    left = 0
+    for i in range(m):
+        if free[i] and partner[i] <= i:  # every item once
+            left += load[i]
+    return left > more * capacity
+
+
+@kernel
+def pick(scores, direct, onward, draw, state):
     """(node, through the depot) to choose, given scores (count, outputs) of one decision.
 
     Greedily the likelier of "close the route" and the best node to go on to; where the next route
-    starts is another question, so all starts count together against going on. Or drawn.
+    starts is another question, so all starts count together against going on. Or drawn. `onward`
+    forbids to close the route while it can go on.
     """
     count, outputs = scores.shape
+    onward = onward and direct[:count].any()
     if draw:
         best, best_score, through = -1, -np.inf, False
         for i in range(count):
             for o in range(outputs):
-                if o == 0 and not direct[i]:
+                if (o == 0 and not direct[i]) or (o > 0 and onward):
                     continue
                 # the largest of scores with Gumbel noise is a draw from the softmax
                 score = scores[i, o] - math.log(-math.log(max(random_float(state), 1e-300)))
@@ -356,7 +368,7 @@ def pick(scores, direct, draw, state):
     for i in range(count):
         if direct[i] and (best < 0 or scores[i, 0] > best_score):
             best, best_score = i, np.float64(scores[i, 0])
-    if outputs == 1:
+    if outputs == 1 or onward:
         return best, False
     top = 0
     for i in range(count):
@@ -415,9 +427,12 @@ def _advance_rows(
     rows, active, scores, count, direct, chosen, draw, state,
 ):  # fmt: skip
     sound = True
+    outputs = scores.shape[2]
     for a in range(active):
         b = rows[a]
-        i, through = pick(scores[a, : count[a]], direct[a], draw, state)
+        more = fleet[b] - via[b, : place[b]].sum()
+        onward = outputs > 1 and _too_full(partner[b], load[b], capacity[b], free[b], size[b], more)
+        i, through = pick(scores[a, : count[a]], direct[a], onward, draw, state)
         sound = sound and not math.isnan(scores[a, i, 1 if through else 0])
         place[b], room[b] = _enter(
             partner[b], load[b], capacity[b], free[b], order[b], via[b], place[b], room[b],
@@ -579,7 +594,11 @@ def _decode_rows(
         for g in range(G):
             b = row_of[g]
             offered = scores[begin[g] + LEAD : begin[g + 1]]
-            i, through = pick(offered, direct[g], draw, state)
+            more = fleet[b] - via[b, : place[b]].sum()
+            onward = outputs > 1 and _too_full(
+                partner[b], load[b], capacity[b], free[b], size[b], more
+            )
+            i, through = pick(offered, direct[g], onward, draw, state)
             sound = sound and not math.isnan(offered[i, 1 if through else 0])
             place[b], room[b] = _enter(
                 partner[b], load[b], capacity[b], free[b], order[b], via[b], place[b], room[b],
