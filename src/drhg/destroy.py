@@ -117,7 +117,8 @@ def _neighbours_by_route(
     """Of each route near a random customer the customer nearest to it, nearest first."""
     near = nearness.around(rng.choice(nearness.nodes, size=1), reach)[0]
     _, first = np.unique(plan.route[plan.pos[near]], return_index=True)
-    return near[np.sort(first)]
+    found: Index = near[np.sort(first)]
+    return found
 
 
 class Adaptive:

@@ -469,8 +469,8 @@ def watch(
 ) -> list[tuple[TracePoint, Solution]]:
     """Run the region search in small steps from a poor start; every improvement is a frame."""
     from drhg import search
-    from drhg.destroy import nearest_cluster
     from drhg.criteria import improve
+    from drhg.destroy import nearest_cluster
     from drhg.repair import LocalSearchRepair
     from drhg.solver import TracePoint
 

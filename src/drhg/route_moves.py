@@ -35,7 +35,7 @@ class Pieces(NamedTuple):
 
 
 class Line(NamedTuple):
-    """The routes, changed in place; slots 0 .. count - 1 are in use, the last one is a depot."""
+    """The routes, changed in place; the first slot in use is a depot, and the last."""
 
     item: Index  # (N,): its piece, -1 for a depot
     flip: Flags  # (N,): whether the piece is entered at its tail
@@ -50,7 +50,7 @@ class Line(NamedTuple):
     slot: Index  # (P,): where each piece lies
     tried: Index  # (P,): how many moves had been made when moves of the piece were last looked at
     moved: Index  # (P,): and when a move changed its route
-    count: Index  # (2,): slots in use, moves made
+    counts: Index  # (2,): slots in use, moves made
 
 
 @kernel
@@ -139,7 +139,7 @@ def line_of(pieces, order, via, most):
         w += 1
         i += 1 if stub or pieces.head[p] == pieces.tail[p] else 2
     line.item[w] = -1
-    line.count[0] = w + 1
+    line.counts[0] = w + 1
     _sum_up(pieces, line, most)
     return line
 
@@ -147,11 +147,11 @@ def line_of(pieces, order, via, most):
 @kernel
 def _sum_up(pieces, line, most):
     """Drop empty routes, keep one if `most` allows it, and bring all sums up to date."""
-    item, flip, a, z, edge, begin, end, load, length, shut, slot, _, _, count = line
+    item, flip, a, z, edge, begin, end, load, length, shut, slot, _, _, counts = line
     depot = len(pieces.far) - 1
     n = 0
     depots = 0
-    for i in range(count[0]):
+    for i in range(counts[0]):
         if item[i] < 0:
             if n > 0 and item[n - 1] < 0:
                 continue
@@ -161,7 +161,7 @@ def _sum_up(pieces, line, most):
     if depots <= most:  # one more than there are routes
         item[n] = -1
         n += 1
-    count[0] = n
+    counts[0] = n
     for i in range(n):
         p = item[i]
         if p < 0:
@@ -193,7 +193,7 @@ def write_back(pieces, line, order, via):
     """The line as the order of a repair."""
     depot = len(pieces.far) - 1
     w = 0
-    for i in range(line.count[0]):
+    for i in range(line.counts[0]):
         if line.item[i] < 0:
             continue
         u, v = line.a[i], line.z[i]
@@ -432,11 +432,11 @@ def _copy(line, item, flip, w, start, stop, turned):
 @kernel
 def make_move(pieces, line, most, move):
     kind, i, j, k, l, turned = move[0], move[1], move[2], move[3], move[4], move[5]
-    n = line.count[0]
-    line.count[1] += 1
+    n = line.counts[0]
+    line.counts[1] += 1
     for x in (i, k if kind == RELOCATE or kind == SWAP else j):
         for y in range(line.begin[x] + 1, line.end[x]):
-            line.moved[line.item[y]] = line.count[1]
+            line.moved[line.item[y]] = line.counts[1]
     item = np.empty(n, np.int32)
     flip = np.empty(n, np.bool_)
     w = 0

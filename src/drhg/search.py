@@ -26,7 +26,6 @@ from drhg.hypergraph import (
     Graphs,
     Index,
     Nearness,
-    Plan,
     Repaired,
     Rules,
     judge,
@@ -116,9 +115,9 @@ class _Walk:
 
     def __init__(self, task: Task, destroy: Destroy) -> None:
         self.task = task
-        learns = hasattr(destroy, "learn")
-        self.destroy: Any = deepcopy(destroy) if learns else destroy  # what it learns is of here
-        self.learn: Callable[[float], None] | None = self.destroy.learn if learns else None
+        # what an operator learns here is nothing to another search
+        self.destroy = deepcopy(destroy) if hasattr(destroy, "learn") else destroy
+        self.learn: Callable[[float], None] | None = getattr(self.destroy, "learn", None)
         self.rng = np.random.default_rng(task.seed)
         self.plan = self.best = plan_of(task.rules, task.start)
         self.current = self.lowest = float(cost(task.instance, task.start))

@@ -26,9 +26,9 @@ from drhg.problem import Cost, Instance, Metric, Solution, check, cost, validate
 
 if TYPE_CHECKING:
     from drhg import neural
+    from drhg.destroy import Destroy
     from drhg.neural import NeuralRepair
     from drhg.repair import Repair
-    from drhg.destroy import Destroy
     from drhg.search import Snapshot
 
 log = logging.getLogger("drhg")

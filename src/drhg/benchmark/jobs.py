@@ -158,7 +158,7 @@ def _solve(instance: Instance, method: Method, target: float | None) -> Outcome:
     from drhg.destroy import nearest_cluster
     from drhg.solver import solve
 
-    destroy = None if method.degree is None else nearest_cluster(*method.degree)
+    destroy = "auto" if method.degree is None else nearest_cluster(*method.degree)
     result = solve(
         instance,
         time_limit=method.time_limit,
