@@ -491,3 +491,67 @@ def random_plan(
     if fleet:
         settings["vehicles"] = max(1, len(routes)) + int(rng.choice([0, 1]))
     return cvrp(xy, demand, capacity, **settings), routes
+
+
+def neighbour_repairs(
+    partner: list[int], order: list[int], via: list[bool]
+) -> Iterator[tuple[list[int], list[bool]]]:
+    """All repairs of routes one move away: a piece relocated, pieces swapped, tails exchanged.
+
+    A route is a list of pieces, a piece a list of its nodes in the order of the visit.
+    """
+    routes: list[list[list[int]]] = []
+    i = 0
+    while i < len(order):
+        u = order[i]
+        wide = partner[u] >= 0 and partner[u] != u
+        if via[i]:
+            routes.append([])
+        routes[-1].append([u, partner[u]] if wide else [u])
+        i += 2 if wide else 1
+
+    def free(piece: list[int]) -> bool:
+        return partner[piece[0]] >= 0
+
+    def flat(routes: list[list[list[int]]]) -> tuple[list[int], list[bool]]:
+        nodes = [u for route in routes for piece in route for u in piece]
+        depots = [
+            p == 0 and i == 0
+            for route in routes
+            for p, piece in enumerate(route)
+            for i in range(len(piece))
+        ]
+        return nodes, depots
+
+    places = [(r, p) for r, route in enumerate(routes) for p in range(len(route))]
+    for r, p in places:
+        piece = routes[r][p]
+        if not free(piece):
+            continue
+        rest = [route[:] for route in routes]
+        del rest[r][p]
+        for turned in (piece, piece[::-1]):
+            yield flat([*rest, [turned]])
+            for s, route in enumerate(rest):
+                for g in range(len(route) + 1):
+                    if g == 0 and route and not free(route[0]) and len(route) > 1:
+                        continue  # before a stub that starts its route
+                    if g == len(route) > 1 and not free(route[-1]):
+                        continue
+                    if len(route) == 1 and not free(route[0]) and g == 0:
+                        continue
+                    new = [other[:] for other in rest]
+                    new[s].insert(g, turned)
+                    yield flat(new)
+        for s, q in places:
+            if (s, q) > (r, p) and free(routes[s][q]):
+                new = [other[:] for other in routes]
+                new[r][p], new[s][q] = routes[s][q], piece
+                if s != r or q > p + 1:
+                    yield flat(new)
+    for r, one in enumerate(routes):
+        for two in routes[r + 1 :]:
+            for g in range(1, len(one)):
+                for h in range(1, len(two)):
+                    rest = [route for route in routes if route is not one and route is not two]
+                    yield flat([*rest, one[:g] + two[h:], two[:h] + one[g:]])

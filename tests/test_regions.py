@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import reference
 
 import drhg
-from drhg import search, solver, weights
+from drhg import destroy, solver, weights
 from drhg.criteria import improve
 from drhg.errors import DrhgError, ModelError
 from drhg.hypergraph import Nearness, plan_of, reduce, rules_of
@@ -54,6 +55,14 @@ def own(tmp_path: Path) -> str:
     [
         ({"k": (5, 9)}, "k is for a search by regions"),
         ({"centres": "grid"}, "centres is for a search by regions"),
+        ({"destroy": "cluster"}, "destroy is for a search by regions"),
+        ({"depot_edges": "all"}, "depot_edges is for a search by regions"),
+        ({"repair": "local", "destroy": "nothing"}, "known: auto, cluster"),
+        ({"repair": "local", "depot_edges": "some"}, "known: adjacent"),
+        ({"repair": "local", "destroy": "strings"}, "is for routes"),
+        ({"repair": "local", "depot_edges": "all"}, "is for routes"),
+        ({"repair": "local", "destroy": "routes", "centres": "grid"}, "for destroy 'cluster'"),
+        ({"repair": "local", "library": "pyvrp"}, "repair 'library' only"),
         ({"model": "economy"}, "model is for repair 'neural'"),
         ({"repair": "local", "alternatives": 2}, "alternatives is for repair 'neural'"),
         ({"repair": "insertion", "sample": True}, "sample is for repair 'neural'"),
@@ -65,7 +74,10 @@ def own(tmp_path: Path) -> str:
         ({"repair": "neural", "alternatives": 0}, "at least 1"),
         ({"repair": "neural", "model": "nobody"}, "neither a file nor one of: "),
         ({"repair": "neural", "model": "no/where.safetensors"}, "cannot read"),
-        ({"repair": "local", "k": (5, 9), "destroy": search.nearest_cluster()}, "built-in destroy"),
+        (
+            {"repair": "local", "k": (5, 9), "destroy": destroy.nearest_cluster()},
+            "built-in destroy",
+        ),
     ],
 )
 def test_options_that_would_not_be_used_are_refused(options: dict[str, Any], words: str) -> None:
@@ -95,7 +107,7 @@ def test_k_nodes_are_destroyed(k: tuple[int, int]) -> None:
     plan = plan_of(rules, drhg.Solution([rng.permutation(50)]))
     found = set()
     for _ in range(60):
-        cuts, n_cuts = search.nearest_cluster(*k)(rules, plan, Nearness(instance), rng)
+        cuts, n_cuts = destroy.nearest_cluster(*k)(rules, plan, Nearness(instance), rng)
         graphs = reduce(rules, plan, cuts, n_cuts)
         alone = int((graphs.partner[0, : graphs.size[0]] == np.arange(graphs.size[0])).sum())
         assert alone >= min(k[0], 50)  # every destroyed node is an item of its own
@@ -115,22 +127,22 @@ def test_a_grid_has_its_centres_in_the_middle_of_its_cells() -> None:
 
     rules, rng = rules_of(instance), np.random.default_rng(0)
     plan = plan_of(rules, drhg.Solution([np.arange(100)]))
-    destroy = search.nearest_cluster(4, 4, grid=2)
+    cut = destroy.nearest_cluster(4, 4, grid=2)
     for _ in range(60):
-        destroy(rules, plan, Spy(instance), rng)
+        cut(rules, plan, Spy(instance), rng)
     cells = {(round(x / 27, 9), round(y / 9, 9)) for x, y in asked}
     assert cells == {(x, y) for x in (0.25, 0.75) for y in (0.25, 0.75)}
 
 
 def test_the_grid_follows_the_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
     sides = []
-    original = search.nearest_cluster
+    original = destroy.nearest_cluster
 
-    def spy(*k: int, grid: int = 0) -> Any:
+    def spy(*k: int, depot_edges: str, grid: int = 0) -> Any:
         sides.append((*k, grid))
         return original(*k, grid=grid)
 
-    monkeypatch.setattr(search, "nearest_cluster", spy)
+    monkeypatch.setattr(destroy, "nearest_cluster", spy)
     instance = drhg.uniform_tsp(30)
     drhg.solve(instance, repair="insertion", centres="grid", max_iters=16)
     drhg.solve(instance, repair="insertion", centres="grid", no_improve=3)
@@ -140,9 +152,9 @@ def test_the_grid_follows_the_iterations(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_k_comes_from_the_card(own: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    original = search.nearest_cluster
+    original = destroy.nearest_cluster
     monkeypatch.setattr(
-        search, "nearest_cluster", lambda *k, grid: asked.append(k) or original(*k, grid=grid)
+        destroy, "nearest_cluster", lambda *k, **how: asked.append(k) or original(*k, **how)
     )
     drhg.solve(drhg.uniform_tsp(30), repair="neural", model=own, max_iters=2)
     drhg.solve(drhg.uniform_tsp(30), repair="neural", model=own, k=(5, 6), max_iters=2)
@@ -191,6 +203,115 @@ def test_a_gpu_solves_like_the_cpu() -> None:
         for device in ("cpu", "cuda")
     ]
     assert costs[1] == pytest.approx(costs[0], rel=0.02)  # rounding turns some decisions
+
+
+# --- operators for routes ------------------------------------------------------------------------
+
+
+def cut_nodes(plan: Any, graphs: Any) -> set[int]:
+    """Nodes that are items of their own."""
+    size = int(graphs.size[0])
+    alone = graphs.partner[0, :size] == np.arange(size)
+    return set(graphs.node[0, :size][alone].tolist())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whole_routes_are_dissolved(seed: int) -> None:
+    instance, routes = reference.random_plan(
+        np.random.default_rng(seed), 60, "uniform", Metric.EXACT
+    )
+    rules, rng = rules_of(instance), np.random.default_rng(seed)
+    plan = plan_of(rules, drhg.Solution(routes))
+    cut = destroy.neighbouring_routes(15, 25)(rules, plan, Nearness(instance), rng)
+    graphs = reduce(rules, plan, *cut)
+    alone = cut_nodes(plan, graphs)
+    assert len(alone) == graphs.size[0] >= 15  # no hyper-edge, no stub
+    touched = [route for route in routes if alone & set(route)]
+    assert alone == {node for route in touched for node in route}
+    assert len(alone) - max(len(route) for route in touched) < 25
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_strings_are_neighbours_in_their_routes(seed: int) -> None:
+    instance, routes = reference.random_plan(
+        np.random.default_rng(seed), 60, "uniform", Metric.EXACT
+    )
+    rules, rng = rules_of(instance), np.random.default_rng(seed)
+    plan = plan_of(rules, drhg.Solution(routes))
+    cut = destroy.adjacent_strings(8, 12)(rules, plan, Nearness(instance), rng)
+    alone = cut_nodes(plan, reduce(rules, plan, *cut))
+    assert len(alone) >= 1
+    for route in routes:
+        places = [i for i, node in enumerate(route) if node in alone]
+        if places:  # one gap at most, where one is spared; what is between two cuts is alone too
+            assert places[-1] - places[0] + 1 - len(places) <= 1
+            assert len(places) <= 2 * destroy.LONGEST + 1
+
+
+def test_the_choice_follows_the_gain() -> None:
+    used = []
+
+    def operator(name: str) -> Any:
+        return lambda *_: used.append(name) or (np.zeros((1, 1), np.int32), np.zeros(1, np.int32))
+
+    chooser = destroy.adaptive(operator("good"), operator("poor"), operator("useless"))
+    rng = np.random.default_rng(0)
+    for _ in range(3000):
+        chooser(None, None, None, rng)  # type: ignore[arg-type]
+        chooser.learn({"good": 5.0, "poor": 1.0, "useless": -3.0}[used[-1]])
+    late = used[1000:]
+    assert late.count("good") > 3 * late.count("poor") > 3 * late.count("useless") > 0
+
+
+def test_a_search_tells_its_operator_what_it_gained() -> None:
+    told: list[float] = []
+
+    class Learner:
+        def __init__(self) -> None:
+            self.cut = destroy.nearest_cluster(5, 9)
+
+        def __call__(self, *what: Any) -> Any:
+            return self.cut(*what)
+
+        def learn(self, gain: float) -> None:
+            told.append(gain)
+
+    instance = drhg.uniform_cvrp(40, seed=1)
+    found = drhg.solve(instance, repair="local", destroy=Learner(), max_iters=50, threads=1)
+    start = drhg.solve(instance, repair="local", max_iters=0, threads=1)
+    assert len(told) == 50
+    assert start.cost - sum(told) == pytest.approx(found.cost)
+
+
+@pytest.mark.parametrize("name", ["cluster", "strings", "routes", "adaptive"])
+@pytest.mark.parametrize("repair", ["local", "insertion"])
+def test_operators_by_name_give_the_same_every_time(name: str, repair: str) -> None:
+    instance = drhg.x_cvrp(60, seed=4)
+    how: dict[str, Any] = {"repair": repair, "destroy": name, "max_iters": 40, "threads": 1}
+    runs = [drhg.solve(instance, k=(8, 20), seed=3, **how) for _ in range(2)]
+    assert drhg.check(instance, runs[0].solution) == []
+    assert runs[0].cost == runs[1].cost
+    assert repair == "insertion" or runs[0].cost < runs[0].trace[0].cost
+
+
+def test_an_operator_that_learns_starts_afresh() -> None:
+    instance = drhg.x_cvrp(60, seed=4)
+    chooser = destroy.adaptive(destroy.nearest_cluster(8, 20), destroy.adjacent_strings(5, 10))
+    runs = [
+        drhg.solve(instance, repair="local", destroy=chooser, max_iters=40, seed=3, threads=1)
+        for _ in range(2)
+    ]
+    assert runs[0].cost == runs[1].cost
+    assert not chooser.gains.any()
+
+
+def test_all_depot_edges_can_be_cut() -> None:
+    instance = drhg.x_cvrp(60, seed=4)
+    how: dict[str, Any] = {"repair": "local", "k": (5, 10), "max_iters": 20, "threads": 1}
+    costs = {
+        edges: drhg.solve(instance, depot_edges=edges, **how).cost for edges in solver.DEPOT_EDGES
+    }
+    assert len(set(costs.values())) > 1
 
 
 # --- several instances ---------------------------------------------------------------------------

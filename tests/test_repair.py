@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 import drhg
 from drhg import hypergraph as hg
+from drhg import route_moves as moves
 from drhg.problem import Metric
 from drhg.repair import InsertionRepair, LocalSearchRepair, Repair
 
@@ -123,8 +125,83 @@ def test_plans(
         rng, customers, shape, metric, limit=limit, fleet=fleet
     )
     verdicts = judged(instance, routes, rng, REPAIRERS[name](), depot_edges)
-    if not (limit or fleet):  # capacity alone is always kept: a route of one's own is allowed
+    if not (limit or fleet) or name != "insertion":  # a route of one's own is allowed
         assert all(good for good, _ in verdicts)
+    if name != "insertion":  # starts from the present routes too
+        assert all(change <= 1e-9 for _, change in verdicts)
+
+
+@settings(max_examples=150)
+@given(
+    seed=SEEDS,
+    customers=st.integers(2, 25),
+    metric=METRICS,
+    limit=st.booleans(),
+    fleet=st.booleans(),
+    depot_edges=st.sampled_from(list(hg.DEPOT_EDGES)),
+)
+def test_every_move_is_priced_as_the_walk_prices_it(
+    seed: int, customers: int, metric: Metric, limit: bool, fleet: bool, depot_edges: str
+) -> None:
+    rng = np.random.default_rng(seed)
+    instance, routes = reference.random_plan(
+        rng, customers, "random", metric, limit=limit, fleet=fleet
+    )
+    rules, _, graphs = cut(instance, routes, rng, depot_edges)
+    for row in range(len(graphs)):
+        m = int(graphs.size[row])
+        one = hg.Graphs(*(getattr(graphs, f.name)[row : row + 1] for f in fields(graphs)))
+        made = hg.present(one)
+        parts = one.node[0], one.partner[0], one.load[0], one.length[0]
+        pieces = moves.pieces_of(rules.space, rules.depot, m, *parts)
+        most = int(one.n_routes[0]) if fleet else m
+        line = moves.line_of(pieces, made.order[0], made.via[0], most)
+        moves.write_back(pieces, line, made.order[0], made.via[0])
+        assert (made.order == hg.present(one).order).all()
+        assert (made.via == one.via).all()
+        move = np.zeros(6, np.int64)
+        for p in [*range(len(pieces.head))] * 2:
+            before = hg.walk(rules, one, made)[1][0]
+            change = moves.best_move(pieces, line, rules.capacity, rules.max_length, p, move)
+            if move[0] == moves.STAY:
+                continue
+            moves.make_move(pieces, line, most, move)
+            moves.write_back(pieces, line, made.order[0], made.via[0])
+            verdict, total, used = hg.walk(rules, one, made)
+            assert verdict[0] == hg.OK
+            assert used[0] <= most
+            assert total[0] - before == pytest.approx(change, abs=1e-6)
+            assert change < 0
+
+
+@settings(max_examples=60)
+@given(
+    seed=SEEDS,
+    customers=st.integers(2, 8),
+    limit=st.booleans(),
+    depot_edges=st.sampled_from(list(hg.DEPOT_EDGES)),
+)
+def test_no_simple_move_is_left(seed: int, customers: int, limit: bool, depot_edges: str) -> None:
+    """The slow twin: every relocated or turned piece and every exchange of tails, each judged."""
+    rng = np.random.default_rng(seed)
+    instance, routes = reference.random_plan(rng, customers, "random", Metric.EXACT, limit=limit)
+    rules, _, graphs = cut(instance, routes, rng, depot_edges)
+    for row in range(len(graphs)):
+        m = int(graphs.size[row])
+        one = hg.Graphs(*(getattr(graphs, f.name)[row : row + 1] for f in fields(graphs)))
+        made = hg.present(one)
+        pieces = moves.pieces_of(
+            rules.space, rules.depot, m, one.node[0], one.partner[0], one.load[0], one.length[0]
+        )
+        line = moves.line_of(pieces, made.order[0], made.via[0], m)
+        moves.settle(pieces, line, rules.capacity, rules.max_length * (1 + 1e-12), m)
+        moves.write_back(pieces, line, made.order[0], made.via[0])
+        _, total, _ = hg.walk(rules, one, made)
+        order, via = made.order[0, :m].tolist(), made.via[0, :m].tolist()
+        for other, through in reference.neighbour_repairs(one.partner[0, :m].tolist(), order, via):
+            trial = hg.Repaired(np.array([other], np.int32), np.array([through], np.bool_))
+            verdict, cost, _ = hg.walk(rules, one, trial)
+            assert verdict[0] != hg.OK or cost[0] >= total[0] - 1e-6
 
 
 def test_the_same_seed_gives_the_same_repair(repair: Repair) -> None:

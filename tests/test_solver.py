@@ -192,10 +192,9 @@ def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
 
 def solved(instance: drhg.Instance, repair: str, **options: Any) -> drhg.Result | None:
     """A checked result, or None where the network refuses the instance, as it should."""
-    if instance.is_cvrp and repair in ("library", "hybrid"):
-        with pytest.raises(drhg.DrhgError, match="is for tours"):
-            drhg.solve(instance, repair=repair, **options)
-        return None
+    if instance.is_cvrp and repair == "library":
+        pytest.importorskip("pyvrp")
+        options |= {"max_iters": min(2, options.get("max_iters", 2))}  # it takes its time each time
     if repair in solver.NETWORK and (instance.is_cvrp or instance.metric is Metric.EXPLICIT):
         with pytest.raises(drhg.ModelError, match=r"coordinates|no weights for routes"):
             drhg.solve(instance, repair=repair, **options)

@@ -470,12 +470,13 @@ def watch(
     """Run the region search in small steps from a poor start; every improvement is a frame."""
     from drhg import search
     from drhg.criteria import improve
+    from drhg.destroy import nearest_cluster
     from drhg.repair import LocalSearchRepair
     from drhg.solver import TracePoint
 
     start = start or _start(instance, "space-filling", seed)
     task = search.task_of(instance, start, seed, threads=1)
-    parts = LocalSearchRepair(), search.nearest_cluster(4, 12), improve
+    parts = LocalSearchRepair(), nearest_cluster(4, 12), improve
     frames = [(TracePoint(0.0, 0, cost(instance, start)), start)]
     iterations, began = 0, time.perf_counter()
     for snapshot in search.regions(task, *parts, lambda: 1, lambda: 0.0):

@@ -11,8 +11,9 @@ from typing import Protocol
 import numpy as np
 
 from drhg.compiled import EXPLICIT, Space, distance, kernel, random_below, random_state
-from drhg.hypergraph import OK, Graphs, Repaired, Rules, judge_row
+from drhg.hypergraph import EVERYWHERE, OK, Graphs, Repaired, Rules, judge_row
 from drhg.local_search import BREADTH, DEPTH, REACH, descend, kick_and_settle
+from drhg.route_moves import line_of, pieces_of, settle, write_back
 
 NEAREST = 8  # neighbours of a node that local search considers in a reduced graph
 
@@ -36,7 +37,8 @@ class LocalSearchRepair:
 
     For a tour: 2-opt, or-opt and 3-opt moves that respect hyper-edges, from greedy edges and from
     the present order, then `kicks` perturbations per reduced node on the better of the two. For
-    routes: insertion, then relocation of pieces and exchange of route ends.
+    routes: moves of one to three pieces (see `route_moves`), from the present routes and with
+    isolated nodes inserted anew. With a limited fleet a region keeps its number of routes.
     """
 
     def __init__(self, kicks: float = 0.5) -> None:
@@ -45,7 +47,9 @@ class LocalSearchRepair:
     def __call__(self, rules: Rules, graphs: Graphs, rng: np.random.Generator) -> Repaired:
         state = random_state(int(rng.integers(2**63)))
         if rules.depot >= 0:
-            return Repaired(*_search_routes(*_arguments(rules, graphs), state))
+            unlimited = np.maximum(graphs.size, 1)
+            most = unlimited if rules.vehicles >= EVERYWHERE else graphs.n_routes
+            return Repaired(*_search_routes(*_arguments(rules, graphs), most, state))
         order = _search_tours(
             rules.space, graphs.size, graphs.node, graphs.partner, BREADTH, DEPTH,
             self.kicks, REACH, state,
@@ -419,180 +423,39 @@ def _search_tours(space, size, node, partner, breadth, depth, kicks, reach, stat
 
 
 @kernel
-def _row_cost(space, depot, capacity, max_length, size, node, partner, load, length, order, via):
-    verdict, total, _ = judge_row(
-        space, depot, capacity, max_length,
-        size, node, partner, load, length, order, via,
-    )  # fmt: skip
-    return total if verdict == OK else np.inf
-
-
-@kernel
-def _relocate(
-    space,
-    depot,
-    capacity,
-    max_length,
-    size,
-    node,
-    partner,
-    load,
-    length,
-    order,
-    via,
-    best,
-    start,
-    carried,
-    run,
-):
-    """Take every piece with two free ends out and insert it at its best; returns the cost."""
-    trial = np.empty(size + 4, np.int32)
-    trial_via = np.zeros(size + 4, np.bool_)
-    improved = True
-    while improved:
-        improved = False
-        for u in range(size):
-            if partner[u] < u:
-                continue  # stubs stay; a hyper-edge is moved once, by its first end
-            w = partner[u] if partner[u] != u else -1
-            n = 0
-            fresh = False
-            for i in range(size):
-                x = order[i]
-                fresh = fresh or via[i]
-                if x == u or x == w:
-                    continue
-                trial[n] = x
-                trial_via[n] = fresh
-                fresh = False
-                n += 1
-            n = _insert_piece(
-                space, depot, capacity, max_length, size, node, partner, load,
-                length, trial, trial_via, n, u, start, carried, run,
-            )  # fmt: skip
-            now = _row_cost(
-                space, depot, capacity, max_length,
-                size, node, partner, load, length, trial, trial_via,
-            )  # fmt: skip
-            if now < best - 1e-9:
-                best = now
-                order[:size] = trial[:size]
-                via[:size] = trial_via[:size]
-                improved = True
-    return best
-
-
-@kernel
 def _search_routes(
-    space, depot, capacity, max_length, size, node, partner, via0, load, length, state
+    space, depot, capacity, max_length, size, node, partner, via0, load, length, most, state
 ):
     rows, width = node.shape
     order = np.full((rows, width), -1, np.int32)
     via = np.zeros((rows, width), np.bool_)
+    limit = max_length * (1 - 5e-13)  # sums of changes are not sums of lengths to the last digit
     for b in range(rows):
         m = size[b]
-        line = np.empty(m + 4, np.int32)
-        depots = np.zeros(m + 4, np.bool_)
-        start = np.zeros(m + 4, np.int64)
-        carried = np.zeros(m + 4, np.int64)
-        run = np.zeros(m + 4, np.float64)
         row = node[b], partner[b], load[b], length[b]
-        _insert_row(
-            space, depot, capacity, max_length,
-            m, node[b], partner[b], via0[b], load[b], length[b], state, line, depots,
-        )  # fmt: skip
-        best = _row_cost(space, depot, capacity, max_length, m, *row, line, depots)
-        while best < np.inf:
-            now = _relocate(
-                space, depot, capacity, max_length, m, *row, line, depots,
-                best, start, carried, run,
-            )  # fmt: skip
-            before = np.inf
-            while now < before - 1e-9:  # exchanges are cheap: make all of them before relocating
-                before = now
-                now = _exchange_ends(space, depot, capacity, max_length, m, *row, line, depots, now)
-            if now >= best - 1e-9:
-                break
-            best = now
-        order[b, :m] = line[:m]
-        via[b, :m] = depots[:m]
+        pieces = pieces_of(space, depot, m, *row)
+        best = np.inf
+        for start in range(2):  # from the present routes, and with isolated nodes inserted anew
+            line, depots = np.arange(m + 4).astype(np.int32), np.zeros(m + 4, np.bool_)
+            if start == 0:
+                depots[:m] = via0[b, :m]
+            else:
+                _insert_row(
+                    space, depot, capacity, max_length,
+                    m, node[b], partner[b], via0[b], load[b], length[b], state, line, depots,
+                )  # fmt: skip
+            for settled in range(2):
+                if settled == 1:
+                    routes = line_of(pieces, line, depots, most[b])
+                    settle(pieces, routes, capacity, limit, most[b])
+                    write_back(pieces, routes, line, depots)
+                verdict, total, used = judge_row(
+                    space, depot, capacity, max_length, m, *row, line, depots
+                )
+                if verdict != OK or used > most[b]:
+                    break
+                if total < best:
+                    best = total
+                    order[b, :m] = line[:m]
+                    via[b, :m] = depots[:m]
     return order, via
-
-
-@kernel
-def _exchange_ends(
-    space, depot, capacity, max_length, size, node, partner, load, length, order, via, best
-):
-    """2-opt*: two routes cut at joins of theirs swap what follows; the best swap, once."""
-    # joins: places i where a piece begins inside a route, or just past a route's open end
-    stop = np.empty(size + 1, np.int64)  # place one past the end of the route of each place
-    begin = np.empty(size + 1, np.int64)
-    first = 0
-    for i in range(size + 1):
-        if i == size or (via[i] and i > 0):
-            for j in range(first, i):
-                begin[j], stop[j] = first, i
-            first = i
-    entry = np.zeros(size + 1, np.bool_)
-    i = 0
-    while i < size:
-        entry[i] = True
-        u = order[i]
-        i += 2 if partner[u] >= 0 and partner[u] != u else 1
-    trial = np.empty(size, np.int32)
-    trial_via = np.zeros(size, np.bool_)
-    best_order = np.empty(size, np.int32)
-    best_via = np.zeros(size, np.bool_)
-    parts = np.empty(5, np.int64)
-    stops = np.empty(5, np.int64)
-    found = best
-    prefix = np.zeros(size + 1, np.int64)  # load of the route up to each place
-    for i in range(size):
-        if not entry[i]:
-            prefix[i] = prefix[i - 1]
-            continue
-        prefix[i] = 0 if via[i] else prefix[i - 1] + load[order[i - 1]]
-    for i in range(size):
-        if not entry[i] or via[i]:
-            continue
-        end_i = stop[i]
-        total_i = prefix[end_i - 1] + load[order[end_i - 1]]
-        for j in range(i + 1, size):
-            if not entry[j] or via[j] or stop[j] == end_i:
-                continue
-            end_j = stop[j]
-            total_j = prefix[end_j - 1] + load[order[end_j - 1]]
-            if (
-                prefix[i] + total_j - prefix[j] > capacity
-                or prefix[j] + total_i - prefix[i] > capacity
-            ):
-                continue
-            last_i, last_j = order[i - 1], order[j - 1]
-            gain = (
-                distance(space, node[last_i], node[order[i]])
-                + distance(space, node[last_j], node[order[j]])
-                - distance(space, node[last_i], node[order[j]])
-                - distance(space, node[last_j], node[order[i]])
-            )
-            if best - gain >= found - 1e-9:
-                continue
-            w = 0
-            parts[0], parts[1], parts[2], parts[3], parts[4] = 0, j, end_i, i, end_j
-            stops[0], stops[1], stops[2], stops[3], stops[4] = i, end_j, j, end_i, size
-            for part in range(5):
-                for p in range(parts[part], stops[part]):
-                    trial[w] = order[p]
-                    trial_via[w] = via[p]
-                    w += 1
-            now = _row_cost(
-                space, depot, capacity, max_length,
-                size, node, partner, load, length, trial, trial_via,
-            )  # fmt: skip
-            if now < found - 1e-9:
-                found = now
-                best_order[:] = trial
-                best_via[:] = trial_via
-    if found < best:
-        order[:size] = best_order
-        via[:size] = best_via
-    return found

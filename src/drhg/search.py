@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,14 +21,13 @@ from drhg import assembly
 from drhg.compiled import random_state
 from drhg.construct import hilbert_order, shaken_greedy
 from drhg.criteria import Accept
+from drhg.destroy import Destroy
 from drhg.hypergraph import (
     Graphs,
     Index,
     Nearness,
-    Plan,
     Repaired,
     Rules,
-    destroy_nearest,
     judge,
     plan_of,
     reduce,
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
 REGION = 10_000  # nodes of a large tour that are worked on at a time
 SPLIT = 3_000  # from so many nodes on, threads share one tour instead of each having its own
-WINDOW = 10_000  # positions up to which a destroyed cluster may spread along the tour
 ROUND = 0.1  # kicks per node and visit of a region
 WHOLE = 200_000  # up to here the whole tour is settled at once
 BREED = 8  # nodes from which on a population of tours is bred, if the time is enough
@@ -110,53 +109,32 @@ Slice: TypeAlias = Callable[[], int]
 Elapsed: TypeAlias = Callable[[], float]
 """The share of the search that is over, 0 to 1."""
 
-Destroy: TypeAlias = Callable[[Rules, Plan, Nearness, np.random.Generator], tuple[Index, Index]]
-"""Choose what to cut: rows of cut positions and how many each has."""
-
-
-def nearest_cluster(
-    low: int = 20, high: int = 100, depot_edges: str = "adjacent", grid: int = 0
-) -> Destroy:
-    """Destroy k nodes nearest to a centre, k uniform in [low, high] (paper, "Testing").
-
-    The centre is a random node, or with `grid` a random cell's middle in a grid of so many cells
-    per side over the instance (the paper's choice for tours, with grid = sqrt(T)).
-    """
-
-    def destroy(
-        rules: Rules, plan: Plan, nearness: Nearness, rng: np.random.Generator
-    ) -> tuple[Index, Index]:
-        top = min(high, len(nearness.nodes))
-        k = int(rng.integers(min(low, top), top + 1))
-        if grid > 0:
-            centre = nearness.corner + (rng.integers(grid, size=2) + 0.5) / grid * nearness.extent
-            ranked = nearness.around_points(centre[None, :], k)
-        else:
-            ranked = nearness.around(rng.choice(nearness.nodes, size=1), k)
-        return destroy_nearest(rules, plan, ranked, k, depot_edges=depot_edges, reach=WINDOW)
-
-    return destroy
-
 
 class _Walk:
     """The state of the paper's loop on one instance: where it is, and the best it has seen."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, destroy: Destroy) -> None:
         self.task = task
+        # what an operator learns here is nothing to another search
+        self.destroy = deepcopy(destroy) if hasattr(destroy, "learn") else destroy
+        self.learn: Callable[[float], None] | None = getattr(self.destroy, "learn", None)
         self.rng = np.random.default_rng(task.seed)
         self.plan = self.best = plan_of(task.rules, task.start)
         self.current = self.lowest = float(cost(task.instance, task.start))
 
-    def destroyed(self, destroy: Destroy) -> Graphs:
-        rules = self.task.rules
-        return reduce(rules, self.plan, *destroy(rules, self.plan, self.task.nearness, self.rng))
+    def destroyed(self) -> Graphs:
+        rules, nearness = self.task.rules, self.task.nearness
+        return reduce(rules, self.plan, *self.destroy(rules, self.plan, nearness, self.rng))
 
     def take(self, graphs: Graphs, repaired: Repaired, accept: Accept, elapsed: float) -> None:
         """Judge a repair, and go there if it is accepted."""
         rules = self.task.rules
         good, change = judge(rules, self.plan, graphs, repaired)
         row = int(np.argmin(change))
-        if not good[row] or not accept(float(change[row]), elapsed, self.rng):
+        taken = bool(good[row]) and accept(float(change[row]), elapsed, self.rng)
+        if self.learn is not None:
+            self.learn(-float(change[row]) if taken else 0.0)
+        if not taken:
             return
         if change[row] > 0 and self.plan is self.best:  # keep the best before leaving it
             self.plan = replace(self.plan, order=self.plan.order.copy(), pos=self.plan.pos.copy())
@@ -173,11 +151,11 @@ def regions(
     task: Task, repair: Repair, destroy: Destroy, accept: Accept, slice: Slice, elapsed: Elapsed
 ) -> Iterator[Snapshot]:
     """Destroy a region, reduce it to a hyper-graph, repair that, judge, accept, restore."""
-    walk = _Walk(task)
+    walk = _Walk(task, destroy)
     while True:
         todo = slice()
         for _ in range(todo):
-            graphs = walk.destroyed(destroy)
+            graphs = walk.destroyed()
             walk.take(graphs, repair(task.rules, graphs, walk.rng), accept, elapsed())
         yield walk.snapshot(todo)
 
@@ -195,9 +173,9 @@ def regions_together(
     Every instance has its own random numbers, so it takes the steps that it would take alone.
     `running` says which are still to be improved.
     """
-    walks = [_Walk(task) for task in tasks]
+    walks = [_Walk(task, destroy) for task in tasks]
     while left := running():
-        graphs = [walks[i].destroyed(destroy) for i in left]
+        graphs = [walks[i].destroyed() for i in left]
         asked = [
             (walks[i].task.rules, graph, walks[i].rng)
             for i, graph in zip(left, graphs, strict=True)

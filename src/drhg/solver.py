@@ -26,15 +26,19 @@ from drhg.problem import Cost, Instance, Metric, Solution, check, cost, validate
 
 if TYPE_CHECKING:
     from drhg import neural
+    from drhg.destroy import Destroy
     from drhg.neural import NeuralRepair
     from drhg.repair import Repair
-    from drhg.search import Destroy, Snapshot
+    from drhg.search import Snapshot
 
 log = logging.getLogger("drhg")
 
 REPAIRS = ("auto", "local", "insertion", "library", "neural", "hybrid")
 NETWORK = ("neural", "hybrid")  # those of them that use one
 LIBRARY_K = 200, 800  # nodes destroyed for a solver from another package
+ROUTES_K = 80, 160  # customers of whole routes for one
+DESTROYS = ("auto", "cluster", "strings", "routes", "adaptive")
+DEPOT_EDGES = ("adjacent", "touched", "all")
 CENTRES = ("uniform", "grid")
 DEVICES = ("auto", "cpu", "cuda")
 DEFAULT_SECONDS = 10.0
@@ -73,10 +77,13 @@ OnImprove = Callable[[TracePoint, Solution], None]
 
 @dataclass(frozen=True)
 class RegionOptions:
-    """Options of the region search (`k`, `centres`) and of the network in it (the others)."""
+    """Options of the region search: what is cut, which library, then those of the network."""
 
     k: tuple[int, int] | None = None
     centres: str = "uniform"
+    destroy: str = "auto"
+    depot_edges: str = "adjacent"
+    library: str = "auto"
     model: str = "auto"
     alternatives: int = 1
     sample: bool = False
@@ -86,6 +93,11 @@ class RegionOptions:
         """Refuse what is wrong, and what the chosen search would not use."""
         if self.centres not in CENTRES:
             raise DrhgError(f"unknown centres {self.centres!r}; known: {', '.join(CENTRES)}")
+        if self.destroy not in DESTROYS:
+            raise DrhgError(f"unknown destroy {self.destroy!r}; known: {', '.join(DESTROYS)}")
+        if self.depot_edges not in DEPOT_EDGES:
+            known = ", ".join(DEPOT_EDGES)
+            raise DrhgError(f"unknown depot-edges {self.depot_edges!r}; known: {known}")
         if self.device not in DEVICES:
             raise DrhgError(f"unknown device {self.device!r}; known: {', '.join(DEVICES)}")
         if self.alternatives < 1:
@@ -93,13 +105,17 @@ class RegionOptions:
         if self.k is not None and not 1 <= self.k[0] <= self.k[1]:
             raise DrhgError(f"k must be two numbers, 1 <= low <= high, not {self.k}")
         given = [f.name for f in fields(self) if getattr(self, f.name) != f.default]
-        cuts = [name for name in given if name in ("k", "centres")]
+        cuts = [name for name in given if name in ("k", "centres", "destroy", "depot_edges")]
         if cuts and destroy is not None:
             raise DrhgError(f"{cuts[0]} is for the built-in destroy, and one is given")
         if cuts and repair == "auto":
             raise DrhgError(f"{cuts[0]} is for a search by regions: name a repair other than auto")
-        if set(given) - set(cuts) and repair not in NETWORK:
-            name = next(name for name in given if name not in cuts)
+        if self.centres == "grid" and self.destroy not in ("auto", "cluster"):
+            raise DrhgError(f"centres is for destroy 'cluster', not {self.destroy!r}")
+        if self.library != "auto" and repair != "library":
+            raise DrhgError("library is for repair 'library' only")
+        if set(given) - {*cuts, "library"} and repair not in NETWORK:
+            name = next(name for name in given if name not in (*cuts, "library"))
             raise DrhgError(f"{name} is for repair 'neural' and 'hybrid' only")
 
 
@@ -159,10 +175,12 @@ def solve(
     seed: int = 0,
     init: str | Solution = "auto",
     repair: str | Repair = "auto",
-    destroy: Destroy | None = None,
+    destroy: str | Destroy = "auto",
     accept: Accept | None = None,
     k: tuple[int, int] | None = None,
     centres: str = "uniform",
+    depot_edges: str = "adjacent",
+    library: str = "auto",
     model: str = "auto",
     alternatives: int = 1,
     sample: bool = False,
@@ -176,7 +194,9 @@ def solve(
     `repair` is a name (see `REPAIRS`) or any callable that reconnects reduced graphs; any but
     `auto` runs the region search, whose parts `destroy` and `accept` may be replaced. `k` is the
     range of destroyed nodes (by default the model card's, or 20 to 100), `centres` where they are:
-    around a random node (`uniform`) or the paper's `grid`. With repair `neural`: `model` is a name
+    around a random node (`uniform`) or the paper's `grid`. `destroy` may also be a name (see
+    `DESTROYS`), of routes `depot_edges` says which go beside those of destroyed customers. With
+    repair `library` a `library` may be named. With repair `neural`: `model` is a name
     in the box or a file, `sample` draws decisions instead of taking the best, and the shortest of
     so many `alternatives` counts as one iteration.
 
@@ -188,13 +208,16 @@ def solve(
     4.0
     """
     limits = _limits(time_limit, max_iters, no_improve, target)
-    options = RegionOptions(k, centres, model, alternatives, sample, device)
-    _check([instance], repair, destroy, options)
+    named, own = (destroy, None) if isinstance(destroy, str) else ("auto", destroy)
+    options = RegionOptions(
+        k, centres, named, depot_edges, library, model, alternatives, sample, device
+    )
+    _check([instance], repair, own, options)
     board = _Board(instance, limits, on_improve)
     threads = _threads(threads)
     _begin(board, init, seed)
     if _worth_searching(instance):
-        search = (init, repair, destroy, accept or improve, options, seed, threads)
+        search = (init, repair, own, accept or improve, options, seed, threads)
         worker = threading.Thread(target=_work, args=(board, *search), daemon=True)
         worker.start()
         _watch([board], should_stop)
@@ -215,9 +238,11 @@ def solve_many(
     seed: int = 0,
     init: str = "auto",
     repair: str | NeuralRepair = "neural",
+    destroy: str = "auto",
     accept: Accept | None = None,
     k: tuple[int, int] | None = None,
     centres: str = "uniform",
+    depot_edges: str = "adjacent",
     model: str = "auto",
     alternatives: int = 1,
     sample: bool = False,
@@ -238,7 +263,9 @@ def solve_many(
     [5, 5, 5]
     """
     limits = _limits(time_limit, max_iters, no_improve, target)
-    options = RegionOptions(k, centres, model, alternatives, sample, device)
+    options = RegionOptions(
+        k, centres, destroy, depot_edges, "auto", model, alternatives, sample, device
+    )
     if repair == "auto" or (repair in REPAIRS and repair != "neural"):
         raise DrhgError("several instances as one batch need repair 'neural'")
     _check(instances, repair, None, options)
@@ -290,8 +317,11 @@ def _check(
     if isinstance(repair, str) and repair not in REPAIRS:
         raise DrhgError(f"unknown repair {repair!r}; known: {', '.join(REPAIRS)}")
     options.check(repair, destroy)
-    if repair in ("library", "hybrid") and any(i.is_cvrp for i in instances):
-        raise DrhgError(f"repair {repair!r} is for tours; for routes use auto, local or neural")
+    if not all(i.is_cvrp for i in instances):
+        if options.destroy not in ("auto", "cluster"):
+            raise DrhgError(f"destroy {options.destroy!r} is for routes")
+        if options.depot_edges != "adjacent":
+            raise DrhgError("depot_edges is for routes")
     if repair in NETWORK:
         found = None if options.model == "auto" else weights.load(options.model)
         for instance in instances:
@@ -441,7 +471,7 @@ def _search_together(
     def running() -> list[int]:
         return [i for i, board in enumerate(boards) if board.status is None]
 
-    cut = _destroy(options, k, boards[0].limits)
+    cut = _destroy(options, repair, largest.is_cvrp, k, boards[0].limits)
     yield from search.regions_together(tasks, repairer, cut, accept, elapsed, running)
 
 
@@ -481,7 +511,7 @@ def _search(
         task = replace(task, start=snapshot.solution())
     if by_region:
         repairer, k = _repairer(repair, instance, options, threads)
-        cut = destroy or _destroy(options, k, board.limits)
+        cut = destroy or _destroy(options, repair, instance.is_cvrp, k, board.limits)
         yield from search.regions(task, repairer, cut, accept, pace, elapsed)
     elif instance.is_cvrp:
         yield from route_search.strings(task, elapsed, max_iters)
@@ -513,11 +543,12 @@ def _repairer(
 ) -> tuple[Any, tuple[int, int]]:
     """The repairer of a name, and how many nodes to destroy for it."""
     from drhg import neural
-    from drhg.library import LibraryRepair, Polished
+    from drhg.library import LibraryRepair, Polished, usual
     from drhg.repair import InsertionRepair, LocalSearchRepair
 
     if repair == "library":
-        return LibraryRepair(threads=threads), LIBRARY_K
+        name = usual(instance.is_cvrp) if options.library == "auto" else options.library
+        return LibraryRepair(name, threads=threads), ROUTES_K if instance.is_cvrp else LIBRARY_K
     if repair == "hybrid":
         network, k = _repairer("neural", instance, options, threads)
         return Polished(network, LocalSearchRepair()), k
@@ -553,14 +584,28 @@ def _network(found: weights.Weights, device: str, threads: int) -> neural.Scorer
     return model.filled(found.config, found.tensors, device, threads)
 
 
-def _destroy(options: RegionOptions, k: tuple[int, int], limits: Limits) -> Destroy:
-    """The paper's destroy: k nodes around a centre."""
-    from drhg.search import nearest_cluster
+def _destroy(
+    options: RegionOptions, repair: str | Repair, routes: bool, k: tuple[int, int], limits: Limits
+) -> Destroy:
+    """The destroy of a name; by default the paper's, k nodes around a centre.
 
+    Of routes a library gets whole ones.
+    """
+    from drhg import destroy
+
+    name, low_high, edges = options.destroy, options.k or k, options.depot_edges
+    if name == "auto":
+        name = "routes" if routes and repair == "library" else "cluster"
     side = 0
     if options.centres == "grid":
         side = max(1, round(math.sqrt(limits.max_iters or GRID_ITERS)))
-    return nearest_cluster(*(options.k or k), grid=side)
+    cluster = destroy.nearest_cluster(*low_high, depot_edges=edges, grid=side)
+    if name == "cluster":
+        return cluster
+    strings = destroy.adjacent_strings(*low_high, depot_edges=edges)
+    whole = destroy.neighbouring_routes(*low_high)
+    known: dict[str, Destroy] = {"strings": strings, "routes": whole}
+    return destroy.adaptive(cluster, strings, whole) if name == "adaptive" else known[name]
 
 
 def _default_start(instance: Instance, by_region: bool) -> str:

@@ -155,10 +155,10 @@ def _start(instance: Instance, method: Method) -> Outcome:
 
 def _solve(instance: Instance, method: Method, target: float | None) -> Outcome:
     """Our solver; what is proven optimal is not searched any further."""
-    from drhg.search import nearest_cluster
+    from drhg.destroy import nearest_cluster
     from drhg.solver import solve
 
-    destroy = None if method.degree is None else nearest_cluster(*method.degree)
+    destroy = "auto" if method.degree is None else nearest_cluster(*method.degree)
     result = solve(
         instance,
         time_limit=method.time_limit,

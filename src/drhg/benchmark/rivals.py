@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
+from functools import partial
 from multiprocessing import connection, get_context
 from typing import Any, TypeAlias
 
@@ -93,113 +93,26 @@ def distances(instance: Instance, largest: int | None = None) -> Ints:
     return matrix
 
 
-def _fast_tsp(instance: Instance, seconds: float, seed: int, threads: int) -> Callable[[], Routes]:
-    import fast_tsp
+def _prepared(
+    name: str, largest: int | None, instance: Instance, seconds: float, seed: int, threads: int
+) -> Callable[[], Routes]:
+    """An instance for an adapter of `drhg.library`, and its answer in the instance's numbers."""
+    from drhg.library import SOLVERS, Small
 
-    matrix = distances(instance, LARGEST_FAST_TSP).astype(np.uint16)
-    return lambda: [
-        fast_tsp.find_tour(matrix, duration_seconds=seconds, max_threads=threads)
-    ]  # no seed; its answers vary a little from run to run
-
-
-def _elkai(instance: Instance, seconds: float, seed: int, threads: int) -> Callable[[], Routes]:
-    import elkai
-
-    matrix = elkai.DistanceMatrix(distances(instance).tolist())
-    return lambda: [matrix.solve_tsp(runs=1)[:-1]]  # knows no time limit
-
-
-def _ortools(instance: Instance, seconds: float, seed: int, threads: int) -> Callable[[], Routes]:
-    from ortools.constraint_solver import pywrapcp, routing_enums_pb2
-
-    matrix = distances(instance)
-    fleet, depot = 1, instance.depot
-    if instance.demand is not None:
-        assert instance.capacity is not None
-        full = -(-int(instance.demand.sum()) // instance.capacity)
-        fleet = min(instance.n - 1, full + max(5, full // 4))  # spare ones cost nothing
-    manager = pywrapcp.RoutingIndexManager(instance.n, fleet, depot)
-    model = pywrapcp.RoutingModel(manager)
-    model.SetArcCostEvaluatorOfAllVehicles(model.RegisterTransitMatrix(matrix.tolist()))
-    if instance.demand is not None:
-        carried = model.RegisterUnaryTransitVector(instance.demand.tolist())
-        limits = [instance.capacity] * fleet
-        model.AddDimensionWithVehicleCapacity(carried, 0, limits, True, "load")
-    parameters = pywrapcp.DefaultRoutingSearchParameters()
-    first, meta = (
-        routing_enums_pb2.FirstSolutionStrategy,
-        routing_enums_pb2.LocalSearchMetaheuristic,
+    order = _depot_first(instance) if instance.is_cvrp else np.arange(instance.n)
+    small = Small(
+        distances(instance, largest)[np.ix_(order, order)],
+        None if instance.demand is None else instance.demand[order],
+        instance.capacity or 0,
+        instance.vehicles,
+        xy=None if instance.xy is None else instance.xy[order],
     )
-    savings, insertion = first.SAVINGS, first.PATH_CHEAPEST_ARC
-    parameters.first_solution_strategy = savings if instance.is_cvrp else insertion
-    parameters.local_search_metaheuristic = meta.GUIDED_LOCAL_SEARCH
-    parameters.time_limit.FromMilliseconds(max(1, int(1000 * seconds)))
-
-    def run() -> Routes:
-        found = model.SolveWithParameters(parameters)
-        if found is None:
-            raise DrhgError("found no solution in time")
-        routes = []
-        for vehicle in range(fleet):
-            index, route = model.Start(vehicle), []
-            while not model.IsEnd(index):
-                route.append(manager.IndexToNode(index))
-                index = found.Value(model.NextVar(index))
-            routes.append(route[1:] if instance.is_cvrp else route)
-        return routes
-
-    return run
+    run = SOLVERS[name].prepare(small, seconds, seed, threads)
+    return lambda: [[int(order[i]) for i in route] for route in run()]
 
 
-def _pyvrp(instance: Instance, seconds: float, seed: int, threads: int) -> Callable[[], Routes]:
-    pyvrp: Any = import_module("pyvrp")
-
-    order = _depot_first(instance)
-    matrix = distances(instance)[np.ix_(order, order)]
-    assert instance.demand is not None
-    points = np.zeros((instance.n, 2)) if instance.xy is None else instance.xy[order]
-    demand = instance.demand[order].tolist()
-    data = pyvrp.ProblemData(
-        locations=[pyvrp.Location(float(x), float(y)) for x, y in points],
-        clients=[pyvrp.Client(i, delivery=[demand[i]]) for i in range(1, instance.n)],
-        depots=[pyvrp.Depot(0)],
-        vehicle_types=[pyvrp.VehicleType(instance.n - 1, [instance.capacity])],
-        distance_matrices=[matrix],
-        duration_matrices=[np.zeros_like(matrix)],
-    )
-
-    def run() -> Routes:
-        best = pyvrp.solve(data, pyvrp.stop.MaxRuntime(seconds), seed=seed, display=False).best
-        if not best.is_feasible():
-            raise DrhgError("found no feasible solution in time")
-        # the index of a client, counted from 0 without the depot
-        return [
-            [int(order[visit.idx + 1]) for visit in route if visit.is_client()]
-            for route in best.routes()
-        ]
-
-    return run
-
-
-def _hygese(instance: Instance, seconds: float, seed: int, threads: int) -> Callable[[], Routes]:
-    import hygese
-
-    order = _depot_first(instance)
-    assert instance.demand is not None
-    points = np.zeros((instance.n, 2)) if instance.xy is None else instance.xy[order]
-    points = points - points.min(axis=0)
-    matrix = distances(instance)[np.ix_(order, order)].astype(np.float64)
-    parameters = hygese.AlgorithmParameters(timeLimit=seconds, seed=seed, nbIter=10**9)
-    solver = hygese.Solver(parameters=parameters, verbose=False)
-    data = {
-        "x_coordinates": points[:, 0],
-        "y_coordinates": points[:, 1],
-        "distance_matrix": matrix,
-        "demands": instance.demand[order],
-        "vehicle_capacity": instance.capacity,
-        "depot": 0,
-    }
-    return lambda: [[int(order[i]) for i in r] for r in solver.solve_cvrp(data).routes]
+def _adapter(name: str, largest: int | None = None) -> Prepare:
+    return partial(_prepared, name, largest)
 
 
 def _depot_first(instance: Instance) -> Ints:
@@ -210,11 +123,15 @@ def _depot_first(instance: Instance) -> Ints:
 RIVALS = {
     rival.name: rival
     for rival in (
-        Rival("fast_tsp", "fast_tsp", _fast_tsp, tours=True, threads=True),
-        Rival("ortools", "ortools", _ortools, tours=True, routes=True, most=5_000),
-        Rival("pyvrp", "pyvrp", _pyvrp, routes=True, seeded=True),
-        Rival("hygese", "hygese", _hygese, routes=True, seeded=True),
-        Rival("elkai", "elkai", _elkai, tours=True, most=3_000, licence="academic use only"),
+        Rival(
+            "fast_tsp", "fast_tsp", _adapter("fast_tsp", LARGEST_FAST_TSP), tours=True, threads=True
+        ),
+        Rival("ortools", "ortools", _adapter("ortools"), tours=True, routes=True, most=5_000),
+        Rival("pyvrp", "pyvrp", _adapter("pyvrp"), routes=True, seeded=True),
+        Rival("hygese", "hygese", _adapter("hygese"), routes=True, seeded=True),
+        Rival(
+            "elkai", "elkai", _adapter("elkai"), tours=True, most=3_000, licence="academic use only"
+        ),
     )
 }
 

@@ -181,7 +181,7 @@ RepairName: TypeAlias = Annotated[
     str,
     option(SEARCH, "--repair", metavar="NAME",
            help="What reconnects the destroyed part: auto, local, insertion, library, neural, "
-                "hybrid. (library: fast_tsp; hybrid: neural, then local)"),
+                "hybrid. (library: fast_tsp, pyvrp for routes; hybrid: neural, then local)"),
 ]  # fmt: skip
 KRange: TypeAlias = Annotated[
     str | None,
@@ -192,6 +192,24 @@ Centres: TypeAlias = Annotated[
     str,
     option(REGIONS, "--centres", metavar="uniform|grid",
            help="Around a random node, or around cells of the paper's grid."),
+]  # fmt: skip
+DestroyName: TypeAlias = Annotated[
+    str,
+    option(REGIONS, "--destroy", metavar="NAME",
+           help="What is cut: auto, cluster (the paper's), and of routes strings, routes (whole "
+                "ones), adaptive (all three, by what they gain)."),
+]  # fmt: skip
+DepotEdges: TypeAlias = Annotated[
+    str,
+    option(REGIONS, "--depot-edges", metavar="adjacent|touched|all",
+           help="Cut the depot edges beside destroyed customers, of their routes, or all (the "
+                "paper's)."),
+]  # fmt: skip
+Library: TypeAlias = Annotated[
+    str,
+    option(REGIONS, "--library", metavar="NAME",
+           help="Which package: fast_tsp, elkai (tours), pyvrp, hygese (routes), ortools (both). "
+                "(library)"),
 ]  # fmt: skip
 Model: TypeAlias = Annotated[
     str,
@@ -313,6 +331,9 @@ def solve(
     ray: RayAddress = None,
     k: KRange = None,
     centres: Centres = "uniform",
+    destroy: DestroyName = "auto",
+    depot_edges: DepotEdges = "adjacent",
+    library: Library = "auto",
     model: Model = "auto",
     alternatives: Alternatives = 1,
     sample: Sample = False,
@@ -327,7 +348,8 @@ def solve(
     """Solve one or more instances and report the best solutions found."""
     _known_names(init, repair)
     regions = {
-        "k": _range(k), "centres": centres, "model": model, "alternatives": alternatives,
+        "k": _range(k), "centres": centres, "destroy": destroy, "depot_edges": depot_edges,
+        "library": library, "model": model, "alternatives": alternatives,
         "sample": sample, "device": device,
     }  # fmt: skip
     _known_options(repair, regions, batch, init)
@@ -379,7 +401,9 @@ def _known_options(repair: str, regions: dict[str, Any], batch: bool, init: str)
     try:
         RegionOptions(**regions).check(repair, None)
     except DrhgError as error:
-        raise typer.BadParameter(f"--{error.reason}.") from None
+        raise typer.BadParameter(
+            f"--{error.reason.replace('depot_edges', 'depot-edges')}."
+        ) from None
     if batch and repair != "neural":
         raise typer.BadParameter("--batch is for --repair neural only.")
     if batch and init not in _starts():
@@ -624,7 +648,7 @@ def _search_together(
     with view:
         return solver.solve_many(
             instances, init=options.init, on_improve=on_improve, should_stop=STOP.requested,
-            **options.search,
+            **{name: given for name, given in options.search.items() if name != "library"},
         )  # fmt: skip
 
 
