@@ -41,7 +41,7 @@ TURN = 5_000  # steps on a part before another is chosen
 FIRST = 0.4  # share of the search after which plans of one's own are cold, and children follow
 ENOUGH = 1_000  # steps per customer that a plan has until then, at least
 CHILD = 250  # steps per customer from warm to cold for a child
-WARM = 0.6  # the first temperature of a child
+WARM = 1.0  # the first temperature of a child
 ELITE = 8  # plans that may become parents
 CYCLE = 1_000  # steps per customer from hot to cold if nothing says how long the search will last
 
@@ -334,6 +334,6 @@ def _around(task: Task, plan: Lists, seed: int, target: int, free: npt.NDArray[n
     route[plan.order] = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
     near = route[task.nearness.around([seed], target)[0]]
     near = near[free[near]]
-    ranked = near[np.sort(np.unique(near, return_index=True)[1])]
+    ranked: Index = near[np.sort(np.unique(near, return_index=True)[1])]
     enough = int(np.searchsorted(np.cumsum(sizes[ranked]), target)) + 1
     return ranked[:enough]
