@@ -105,10 +105,12 @@ def test_children_follow_the_first_cooling() -> None:
     counter = counted(work, total)
     lengths = []
     while counter.done < total:
-        heats = []
-        for heat in counter.cooling():
+        heats, exchanges = [], 0
+        for heat, exchange in counter.cooling():
             heats.append(heat)
+            exchanges += exchange
             counter.count(each // 10)
+        assert exchanges == (0 if lengths else rs.EXCHANGES - 1)
         assert heats[1:] == sorted(
             heats[1:], reverse=True
         )  # before a turn is over, no rate is known

@@ -1,7 +1,8 @@
 """The search for routes: annealed string removal, on whole plans or on parts of a shared one.
 
-Small plans: every thread anneals a plan of its own; if there is time left, children of the best
-plans follow, with some neighbouring routes of one parent and the others of the other one.
+Small plans: every thread anneals a plan of its own, and now and then all go on from the best. Very
+small ones are cold long before the end: children of the best plans follow, with some neighbouring
+routes of one parent and the others of the other one.
 Large plans: all threads work on one plan, each on some neighbouring routes at a time; what happens
 in different parts always fits together. As in `search`, nothing here looks at the clock.
 """
@@ -38,6 +39,8 @@ HOTTEST = 2.0
 SPLIT = 600  # from so many customers on, threads share one plan instead of each having its own
 PART = 1_000  # customers that a thread works on at a time, at most
 TURN = 5_000  # steps on a part before another is chosen
+EXCHANGES = 10  # times that threads with plans of their own take over the best one
+BREED = 150  # up to so many customers children are worth their time
 FIRST = 0.4  # share of the search after which plans of one's own are cold, and children follow
 ENOUGH = 1_000  # steps per customer that a plan has until then, at least
 CHILD = 250  # steps per customer from warm to cold for a child
@@ -159,18 +162,24 @@ class _Counter:
 
     def _first(self) -> float:
         """The share of the search that the first cooling takes."""
+        if self.task.instance.n > BREED:
+            return 1.0
         least = ENOUGH * self.task.instance.n * self.task.threads
         return max(FIRST, min(1.0, least / max(1.0, self._schedule()[1])))
 
-    def cooling(self) -> Iterator[float]:
-        """Temperatures of one cooling, turn by turn: the long first one, or that of children."""
-        first = False
+    def cooling(self) -> Iterator[tuple[float, bool]]:
+        """One cooling, turn by turn: the temperature, and whether to go on from the best plan.
+
+        The long first one, or that of children.
+        """
+        exchanges, begun = 0, self.done
         while self.over < (share := self._first()):
-            first = True
-            yield self.heat(share)
-        begun, steps = self.done, CHILD * self.task.instance.n * self.task.threads
-        while not first and self.done < begun + steps:
-            yield float(WARM * (COLD / WARM) ** ((self.done - begun) / steps))
+            due = int(self.over / share * EXCHANGES)
+            yield self.heat(share), due > exchanges
+            exchanges = due
+        steps = CHILD * self.task.instance.n * self.task.threads
+        while self.done < begun + steps:  # over at once after a first one
+            yield float(WARM * (COLD / WARM) ** ((self.done - begun) / steps)), False
 
 
 def _snapshot(best: Lists, counter: _Counter) -> Snapshot:
@@ -209,7 +218,10 @@ def _own(
         plans = [_child(task, start, elite, rng) for _ in states]
         parts = [_whole(field, child) for child in plans]
         lows = list(plans)
-        for heat in counter.cooling():
+        for heat, exchange in counter.cooling():
+            if exchange:
+                plans = [min(plans, key=lambda p: p.rank) for _ in states]
+                parts = [_whole(field, plans[0]) for _ in states]
             steps = counter.steps(task.threads)
             jobs = [
                 pool.submit(string_slice, *part, field.unit * heat, REMOVED, steps, state)
