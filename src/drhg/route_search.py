@@ -1,8 +1,8 @@
 """The search for routes: annealed string removal, on whole plans or on parts of a shared one.
 
 Small plans: every thread anneals a plan of its own, and now and then all go on from the best. Very
-small ones are cold long before the end: children of the best plans follow, with some neighbouring
-routes of one parent and the others of the other one.
+small plans are cold long before the end: children of the best follow instead, with some
+neighbouring routes of one parent and the others of the other one.
 Large plans: all threads work on one plan, each on some neighbouring routes at a time; what happens
 in different parts always fits together. As in `search`, nothing here looks at the clock.
 """
@@ -174,7 +174,7 @@ class _Counter:
         """
         exchanges, begun = 0, self.done
         while self.over < (share := self._first()):
-            due = int(self.over / share * EXCHANGES)
+            due = 0 if share < 1.0 else int(self.over * EXCHANGES)  # parents had better differ
             yield self.heat(share), due > exchanges
             exchanges = due
         steps = CHILD * self.task.instance.n * self.task.threads
