@@ -64,9 +64,11 @@ def test_the_best_news_first_when_limits_are_met_together() -> None:
         (Limits(time_limit=8.0), progress(2.0), 0.25),
         (Limits(time_limit=8.0), progress(9.0), 1.0),
         (Limits(time_limit=0.0), progress(0.0), 0.0),
+        (Limits(time_limit=0.5), progress(0.25), 0.5),
         (Limits(time_limit=8.0, max_iters=10), progress(7.0, 5), 0.5),
         (Limits(max_iters=10), progress(7.0, 12), 1.0),
         (Limits(max_iters=0), progress(), 0.0),
+        (Limits(max_iters=1), progress(0.0, 1), 1.0),
         (Limits(target=3), progress(), 1.0),
     ],
 )
@@ -77,7 +79,7 @@ def test_elapsed_counts_iterations_before_seconds(
 
 
 @pytest.mark.parametrize(
-    ("delta", "taken"), [(-1.0, True), (-1e-6, True), (-1e-12, False), (0.0, False), (1.0, False)]
+    ("delta", "taken"), [(-1.0, True), (-1e-6, True), (-1e-9, False), (0.0, False), (1.0, False)]
 )
 def test_improve_takes_only_what_is_better(delta: float, taken: bool) -> None:
     assert improve(delta, 0.0, np.random.default_rng(0)) is taken

@@ -317,7 +317,7 @@ def test_instances_and_solutions_cannot_be_changed() -> None:
 
 
 def test_whole_matrices_have_integer_costs() -> None:
-    assert tsp(matrix=[[9.0, 2.0], [2.0, 9.0]]).integral
+    assert tsp(matrix=[[9.5, 2.0], [2.0, 9.0]]).integral
     assert tsp(matrix=[[9.0, 2.0], [2.0, 9.0]]).distance(0, 0) == 0  # the diagonal does not count
     assert not tsp(matrix=[[0, 0.5], [0.5, 0]]).integral
     assert drhg.cost(tsp(matrix=[[0, 2], [2, 0]]), Solution([[0, 1]])) == 4

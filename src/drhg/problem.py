@@ -241,10 +241,10 @@ def _matrix(values: npt.ArrayLike) -> npt.NDArray[Any]:
         )
     if float(matrix.max(initial=0)) >= LARGEST_EXACT:
         raise InstanceError("a distance is too large to be exact")
+    matrix = matrix.copy()
+    np.fill_diagonal(matrix, 0)  # first: what stands there says nothing about distances
     whole = np.issubdtype(matrix.dtype, np.integer) or bool(np.all(matrix == np.floor(matrix)))
-    matrix = matrix.astype(np.int64 if whole else np.float64)
-    np.fill_diagonal(matrix, 0)
-    return matrix
+    return matrix.astype(np.int64 if whole else np.float64, copy=False)
 
 
 def _fixed_edges(edges: Iterable[Sequence[int]], n: int) -> tuple[tuple[int, int], ...]:
