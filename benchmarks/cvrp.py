@@ -6,6 +6,7 @@
     python benchmarks/cvrp.py paper100 --seconds 2 --rival-seconds 5 --count 32
     python benchmarks/cvrp.py paper500 --seconds 60 --rival-seconds 120 --count 2
     python benchmarks/cvrp.py uniform5000 --seconds 120 --solvers drhg,pyvrp
+    python benchmarks/cvrp.py ablation --seconds 10     ways to search routes, at equal time
     python benchmarks/cvrp.py speed                     removal and insertion steps per second
 
 Every solver has the same cores: drhg as threads, a rival as that many processes with seeds of
@@ -26,10 +27,12 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import drhg
+from drhg.benchmark.rivals import RIVALS
 
 DATA = Path(os.environ.get("DRHG_DATA", "data"))
 X20 = [
@@ -54,7 +57,23 @@ X20 = [
     "X-n936-k151",
     "X-n979-k58",
 ]
-SCALE = 50_000.0  # rivals count in integers: unit-square distances times this (hygese allows 1e5)
+ABLATION = ["X-n200-k36", "X-n303-k21", "X-n502-k39", "X-n701-k44"]
+WAYS: list[tuple[str, dict[str, Any]]] = [
+    ("auto: annealed strings, compiled", {}),
+    ("regions: pyvrp, whole routes", {"repair": "library"}),
+    ("regions: pyvrp, clusters, hyper-edges kept", {"repair": "library", "destroy": "cluster"}),
+    ("regions: hygese, whole routes", {"repair": "library", "library": "hygese"}),
+    ("regions: local search, clusters", {"repair": "local", "destroy": "cluster"}),
+    ("regions: local search, clusters, all depot edges",
+     {"repair": "local", "destroy": "cluster", "depot_edges": "all"}),
+    ("regions: local search, strings", {"repair": "local", "destroy": "strings"}),
+    ("regions: local search, whole routes", {"repair": "local", "destroy": "routes"}),
+    ("regions: local search, adaptive", {"repair": "local", "destroy": "adaptive"}),
+    ("regions: insertion, clusters", {"repair": "insertion", "destroy": "cluster"}),
+    ("regions: insertion, strings", {"repair": "insertion", "destroy": "strings"}),
+    ("regions: the network", {"repair": "neural"}),
+    ("regions: the network, then local search", {"repair": "hybrid"}),
+]  # fmt: skip
 
 
 def best_known() -> dict[str, int]:
@@ -100,63 +119,17 @@ def run_drhg(instance: drhg.Instance, seconds: float, cores: int) -> drhg.Soluti
     return None if result.status == "infeasible" else result.solution
 
 
-def _matrix(instance: drhg.Instance) -> np.ndarray:
-    i = np.arange(instance.n)
-    far = instance.distance(i[:, None], i[None, :])
-    return np.rint(far * (1 if instance.integral else SCALE)).astype(np.int64)
-
-
-def _pyvrp(instance: drhg.Instance, seconds: float, seed: int) -> list[list[int]] | None:
-    import pyvrp
-
-    assert instance.depot == 0
-    assert instance.max_distance is None
-    far = _matrix(instance)
-    scale = 1 if instance.integral else SCALE
-    places = [pyvrp.Location(x * scale, y * scale) for x, y in instance.xy]
-    vehicles = instance.vehicles or instance.n - 1
-    data = pyvrp.ProblemData(
-        locations=places,
-        clients=[pyvrp.Client(i, delivery=[int(instance.demand[i])]) for i in range(1, instance.n)],
-        depots=[pyvrp.Depot(0)],
-        vehicle_types=[pyvrp.VehicleType(vehicles, capacity=[instance.capacity])],
-        distance_matrices=[far],
-        duration_matrices=[np.zeros_like(far)],
-    )
-    result = pyvrp.solve(data, stop=pyvrp.stop.MaxRuntime(seconds), seed=seed, display=False)
-    if not result.best.is_feasible():
-        return None
-    return [[a.idx + 1 for a in route if a.is_client()] for route in result.best.routes()]
-
-
-def _hygese(instance: drhg.Instance, seconds: float, seed: int) -> list[list[int]] | None:
-    import hygese
-
-    assert instance.depot == 0
-    assert instance.max_distance is None
-    data = {
-        "distance_matrix": _matrix(instance).astype(np.float64),
-        "x_coordinates": instance.xy[:, 0],
-        "y_coordinates": instance.xy[:, 1],
-        "demands": instance.demand,
-        "vehicle_capacity": instance.capacity,
-        "depot": 0,
-        "service_times": np.zeros(instance.n),
-    }
-    if instance.vehicles is not None:
-        data["num_vehicles"] = instance.vehicles
-    settings = hygese.AlgorithmParameters(timeLimit=seconds, seed=seed, nbIter=2**31 - 1)
-    result = hygese.Solver(parameters=settings, verbose=False).solve_cvrp(data)
-    return [list(route) for route in result.routes] or None
-
-
-RIVALS = {"pyvrp": _pyvrp, "hygese": _hygese}
+def _rival(name: str, instance: drhg.Instance, seconds: float, seed: int) -> list[list[int]] | None:
+    try:
+        return RIVALS[name].prepare(instance, seconds, seed, 1)() or None
+    except drhg.DrhgError:
+        return None  # found nothing feasible
 
 
 def run_rival(
     pool: ProcessPoolExecutor, name: str, instance: drhg.Instance, seconds: float, cores: int
 ) -> drhg.Solution | None:
-    jobs = [pool.submit(RIVALS[name], instance, seconds, seed) for seed in range(cores)]
+    jobs = [pool.submit(_rival, name, instance, seconds, seed) for seed in range(cores)]
     found = [routes for job in jobs if (routes := job.result()) is not None]
     plans = [drhg.Solution([r for r in routes if r]) for routes in found]
     return min(plans, key=lambda plan: drhg.cost(instance, plan), default=None)
@@ -222,6 +195,29 @@ def compare(options: argparse.Namespace) -> None:
     print(f"infeasible or missing answers: {failed}")
 
 
+def ablation(options: argparse.Namespace) -> None:
+    """Gaps over the best known cost of every way to search, each with the same time."""
+    seconds, known = options.seconds or 10.0, best_known()
+    names = options.only.split(",") if options.only else ABLATION[: options.count]
+    print(f"gap over the best known cost (%), {seconds:g} s each, {options.cores} threads")
+    print(f"{'':<50}" + "".join(f"{name:>13}" for name in names) + f"{'mean':>9}")
+    small = drhg.uniform_cvrp(30, seed=1)
+    for title, how in WAYS:
+        gaps = []
+        try:
+            drhg.solve(small, max_iters=3, **how)  # compiled before clocks count
+            for name in names:
+                instance = drhg.read(DATA / "cvrplib" / "X" / f"{name}.vrp")
+                found = drhg.solve(instance, time_limit=seconds, threads=options.cores, **how)
+                assert not drhg.check(instance, found.solution)
+                gaps.append(100.0 * (found.cost / known[name] - 1.0))
+        except drhg.DrhgError as error:
+            print(f"{title:<50}  left out: {error}")
+            continue
+        cells = "".join(f"{gap:>13.2f}" for gap in gaps)
+        print(f"{title:<50}{cells}{np.mean(gaps):>9.2f}", flush=True)
+
+
 def speed(steps: int = 40_000) -> None:
     """String removal and insertion on one core, ten customers removed on average."""
     from drhg.compiled import random_state
@@ -242,7 +238,9 @@ def speed(steps: int = 40_000) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("suite", help="x20, x100, classic, paper100/200/500/1000, uniformN, speed")
+    parser.add_argument(
+        "suite", help="x20, x100, classic, paper100/200/500/1000, uniformN, ablation, speed"
+    )
     parser.add_argument("--seconds", type=float, help="per instance (default: nodes / 10)")
     parser.add_argument("--rival-seconds", type=float, help="the same for rivals, if different")
     parser.add_argument("--solvers", default="drhg,pyvrp,hygese")
@@ -253,6 +251,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.suite == "speed":
         speed()
+    elif options.suite == "ablation":
+        ablation(options)
     else:
         compare(options)
 

@@ -29,6 +29,7 @@ LARGEST = 65_535  # whole numbers that every one of the solvers of tours takes
 FORCE = 20_000  # what an edge of a tour costs more for not being a hyper-edge
 SCALE = 4.0  # times the longest edge of the present tour, distances are cut off
 FINE = 1_000_000  # the longest distance between customers as a whole number: far below 1e-4 is lost
+HYGESE_MOST = 50_000.0  # distances and demands that hygese takes are below twice this
 SMALLEST = 5  # nodes from which on a solver is asked; hygese does not come back from two
 TOUR_SECONDS, ROUTES_SECONDS = 0.1, 0.3  # per reduced graph
 
@@ -146,17 +147,25 @@ def _pyvrp(small: Small, seconds: float, seed: int, threads: int) -> Callable[[]
 
 
 def _hygese(small: Small, seconds: float, seed: int, threads: int) -> Callable[[], Routes]:
-    """Knows neither a start nor lengths other than its matrix: a limit of length is not passed."""
+    """Knows neither a start nor lengths other than its matrix: a limit of length is not passed.
+
+    What it refuses ends the process, so numbers are brought into the range that it takes.
+    """
     import hygese
 
+    assert small.demand is not None
     points = np.zeros((len(small.matrix), 2)) if small.xy is None else small.xy
     x, y = (points - points.min(axis=0)).T
+    longest, heaviest = int(small.matrix.max()), int(small.demand.max())
+    if len(small.matrix) < SMALLEST or longest < 1 or heaviest < 1:
+        raise DrhgError("nothing to search")
+    weight = min(1.0, HYGESE_MOST / heaviest)
     data = {
         "x_coordinates": x,
         "y_coordinates": y,
-        "distance_matrix": small.matrix * min(1.0, 1e5 / max(1, small.matrix.max())),
-        "demands": small.demand,
-        "vehicle_capacity": small.capacity,
+        "distance_matrix": small.matrix * min(1.0, HYGESE_MOST / longest),
+        "demands": small.demand * weight,
+        "vehicle_capacity": small.capacity * weight,
         "depot": 0,
     }
     if small.vehicles is not None:
@@ -170,12 +179,13 @@ class Solver(NamedTuple):
     prepare: Prepare
     tours: bool
     routes: bool
+    fleet: bool = True  # whether it can be told of a scarce fleet: hygese ends the process
 
 
 SOLVERS = {
     "fast_tsp": Solver(_fast_tsp, True, False),
     "pyvrp": Solver(_pyvrp, False, True),
-    "hygese": Solver(_hygese, False, True),
+    "hygese": Solver(_hygese, False, True, False),
     "ortools": Solver(_ortools, True, True),
     "elkai": Solver(_elkai, True, False),
 }
@@ -218,8 +228,10 @@ class LibraryRepair:
         for row in range(len(graphs)):
             if graphs.size[row] >= SMALLEST:
                 (self._routes if routes else self._tour)(rules, graphs, row, rng, answer)
-        verdict, total, _ = walk(rules, graphs, answer)
+        verdict, total, used = walk(rules, graphs, answer)
         worse = (verdict != OK) | (total > walk(rules, graphs, before)[1])
+        if rules.vehicles < EVERYWHERE:
+            worse |= used > graphs.n_routes
         answer.order[worse], answer.via[worse] = before.order[worse], before.via[worse]
         return answer
 
@@ -254,6 +266,8 @@ class LibraryRepair:
     ) -> None:
         m = int(graphs.size[row])
         small, mate = _small_routes(rules, graphs, row)
+        if not self.solver.fleet:
+            small = replace(small, vehicles=None)
         found = _with_stubs(self._solved(small, rng), mate, m)
         if found is not None:
             answer.order[row, :m], answer.via[row, :m] = found

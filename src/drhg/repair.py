@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from drhg.compiled import EXPLICIT, Space, distance, kernel, random_below, random_state
-from drhg.hypergraph import EVERYWHERE, OK, Graphs, Repaired, Rules, judge_row
+from drhg.hypergraph import EVERYWHERE, OK, Graphs, Repaired, Rules, present, walk
 from drhg.local_search import BREADTH, DEPTH, REACH, descend, kick_and_settle
 from drhg.route_moves import line_of, pieces_of, settle, write_back
 
@@ -45,16 +45,36 @@ class LocalSearchRepair:
         self.kicks = kicks
 
     def __call__(self, rules: Rules, graphs: Graphs, rng: np.random.Generator) -> Repaired:
-        state = random_state(int(rng.integers(2**63)))
         if rules.depot >= 0:
-            unlimited = np.maximum(graphs.size, 1)
-            most = unlimited if rules.vehicles >= EVERYWHERE else graphs.n_routes
-            return Repaired(*_search_routes(*_arguments(rules, graphs), most, state))
+            return _settled_routes(rules, graphs, rng)
+        state = random_state(int(rng.integers(2**63)))
         order = _search_tours(
             rules.space, graphs.size, graphs.node, graphs.partner, BREADTH, DEPTH,
             self.kicks, REACH, state,
         )  # fmt: skip
         return Repaired(order, np.zeros(order.shape, np.bool_))
+
+
+def _settled_routes(rules: Rules, graphs: Graphs, rng: np.random.Generator) -> Repaired:
+    """The best of the present routes, these settled, and settled ones with single nodes moved."""
+    most = graphs.size if rules.vehicles >= EVERYWHERE else graphs.n_routes
+    limit = rules.max_length * (1 - 5e-13)  # sums of changes are not lengths to the last digit
+    answer = present(graphs)
+    _, best, _ = walk(rules, graphs, answer)
+    for start in (present(graphs), InsertionRepair()(rules, graphs, rng)):
+        verdict, _, used = walk(rules, graphs, start)
+        for row in np.flatnonzero((verdict == OK) & (used <= most)):
+            m = int(graphs.size[row])
+            parts = graphs.node[row], graphs.partner[row], graphs.load[row], graphs.length[row]
+            pieces = pieces_of(rules.space, rules.depot, m, *parts)
+            line = line_of(pieces, start.order[row], start.via[row], most[row])
+            settle(pieces, line, rules.capacity, limit, most[row])
+            write_back(pieces, line, start.order[row], start.via[row])
+        verdict, total, used = walk(rules, graphs, start)
+        better = (verdict == OK) & (used <= most) & (total < best)
+        answer.order[better], answer.via[better] = start.order[better], start.via[better]
+        best = np.where(better, total, best)
+    return answer
 
 
 def _arguments(rules: Rules, graphs: Graphs):  # type: ignore[no-untyped-def]
@@ -420,42 +440,3 @@ def _search_tours(space, size, node, partner, breadth, depth, kicks, reach, stat
         for i in range(m):
             order[b, i] = tour[(i + m - shift) % m]
     return order
-
-
-@kernel
-def _search_routes(
-    space, depot, capacity, max_length, size, node, partner, via0, load, length, most, state
-):
-    rows, width = node.shape
-    order = np.full((rows, width), -1, np.int32)
-    via = np.zeros((rows, width), np.bool_)
-    limit = max_length * (1 - 5e-13)  # sums of changes are not sums of lengths to the last digit
-    for b in range(rows):
-        m = size[b]
-        row = node[b], partner[b], load[b], length[b]
-        pieces = pieces_of(space, depot, m, *row)
-        best = np.inf
-        for start in range(2):  # from the present routes, and with isolated nodes inserted anew
-            line, depots = np.arange(m + 4).astype(np.int32), np.zeros(m + 4, np.bool_)
-            if start == 0:
-                depots[:m] = via0[b, :m]
-            else:
-                _insert_row(
-                    space, depot, capacity, max_length,
-                    m, node[b], partner[b], via0[b], load[b], length[b], state, line, depots,
-                )  # fmt: skip
-            for settled in range(2):
-                if settled == 1:
-                    routes = line_of(pieces, line, depots, most[b])
-                    settle(pieces, routes, capacity, limit, most[b])
-                    write_back(pieces, routes, line, depots)
-                verdict, total, used = judge_row(
-                    space, depot, capacity, max_length, m, *row, line, depots
-                )
-                if verdict != OK or used > most[b]:
-                    break
-                if total < best:
-                    best = total
-                    order[b, :m] = line[:m]
-                    via[b, :m] = depots[:m]
-    return order, via

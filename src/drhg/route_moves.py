@@ -418,61 +418,63 @@ def best_move(pieces, line, capacity, limit, p, move):
     return best if move[0] != STAY else 0.0
 
 
-@kernel
-def _copy(line, item, flip, w, start, stop, turned):
-    """Append slots start .. stop - 1, turned round if asked for."""
-    for x in range(stop - start):
-        i = stop - 1 - x if turned else start + x
-        item[w] = line.item[i]
-        flip[w] = line.flip[i] != turned
-        w += 1
-    return w
+@inlined
+def _part(parts, at, start, stop, turned):
+    parts[at, 0], parts[at, 1], parts[at, 2] = start, stop, turned
 
 
 @kernel
 def make_move(pieces, line, most, move):
+    """Lay the line out anew: what a move leaves of it, in five parts, some of them turned round."""
     kind, i, j, k, l, turned = move[0], move[1], move[2], move[3], move[4], move[5]
     n = line.counts[0]
     line.counts[1] += 1
     for x in (i, k if kind == RELOCATE or kind == SWAP else j):
         for y in range(line.begin[x] + 1, line.end[x]):
             line.moved[line.item[y]] = line.counts[1]
+    parts = np.zeros((5, 3), np.int64)  # first slot, one past the last, whether turned
+    if kind == RELOCATE and k < i:
+        _part(parts, 0, 0, k + 1, 0)
+        _part(parts, 1, i, j + 1, turned)
+        _part(parts, 2, k + 1, i, 0)
+        _part(parts, 3, j + 1, n, 0)
+    elif kind == RELOCATE:
+        _part(parts, 0, 0, i, 0)
+        _part(parts, 1, j + 1, k + 1, 0)
+        _part(parts, 2, i, j + 1, turned)
+        _part(parts, 3, k + 1, n, 0)
+    elif kind == SWAP:
+        _part(parts, 0, 0, i, 0)
+        _part(parts, 1, k, l + 1, turned // 2)
+        _part(parts, 2, j + 1, k, 0)
+        _part(parts, 3, i, j + 1, turned % 2)
+        _part(parts, 4, l + 1, n, 0)
+    elif kind == REVERSE:
+        _part(parts, 0, 0, i, 0)
+        _part(parts, 1, i, j + 1, 1)
+        _part(parts, 2, j + 1, n, 0)
+    elif kind == TAILS:
+        _part(parts, 0, 0, i + 1, 0)
+        _part(parts, 1, j + 1, line.end[j], 0)
+        _part(parts, 2, line.end[i], j + 1, 0)
+        _part(parts, 3, i + 1, line.end[i], 0)
+        _part(parts, 4, line.end[j], n, 0)
+    elif kind == HEADS:
+        _part(parts, 0, 0, i + 1, 0)
+        _part(parts, 1, line.begin[j] + 1, j + 1, 1)
+        _part(parts, 2, line.end[i], line.begin[j] + 1, 0)
+        _part(parts, 3, i + 1, line.end[i], 1)
+        _part(parts, 4, j + 1, n, 0)
     item = np.empty(n, np.int32)
     flip = np.empty(n, np.bool_)
     w = 0
-    if kind == RELOCATE:
-        if k < i:
-            w = _copy(line, item, flip, w, 0, k + 1, False)
-            w = _copy(line, item, flip, w, i, j + 1, turned == 1)
-            w = _copy(line, item, flip, w, k + 1, i, False)
-            w = _copy(line, item, flip, w, j + 1, n, False)
-        else:
-            w = _copy(line, item, flip, w, 0, i, False)
-            w = _copy(line, item, flip, w, j + 1, k + 1, False)
-            w = _copy(line, item, flip, w, i, j + 1, turned == 1)
-            w = _copy(line, item, flip, w, k + 1, n, False)
-    elif kind == SWAP:
-        w = _copy(line, item, flip, w, 0, i, False)
-        w = _copy(line, item, flip, w, k, l + 1, turned >= 2)
-        w = _copy(line, item, flip, w, j + 1, k, False)
-        w = _copy(line, item, flip, w, i, j + 1, turned % 2 == 1)
-        w = _copy(line, item, flip, w, l + 1, n, False)
-    elif kind == REVERSE:
-        w = _copy(line, item, flip, w, 0, i, False)
-        w = _copy(line, item, flip, w, i, j + 1, True)
-        w = _copy(line, item, flip, w, j + 1, n, False)
-    elif kind == TAILS:
-        w = _copy(line, item, flip, w, 0, i + 1, False)
-        w = _copy(line, item, flip, w, j + 1, line.end[j], False)
-        w = _copy(line, item, flip, w, line.end[i], j + 1, False)
-        w = _copy(line, item, flip, w, i + 1, line.end[i], False)
-        w = _copy(line, item, flip, w, line.end[j], n, False)
-    elif kind == HEADS:
-        w = _copy(line, item, flip, w, 0, i + 1, False)
-        w = _copy(line, item, flip, w, line.begin[j] + 1, j + 1, True)
-        w = _copy(line, item, flip, w, line.end[i], line.begin[j] + 1, False)
-        w = _copy(line, item, flip, w, i + 1, line.end[i], True)
-        w = _copy(line, item, flip, w, j + 1, n, False)
+    for part in range(5):
+        start, stop, back = parts[part, 0], parts[part, 1], parts[part, 2] == 1
+        for x in range(stop - start):
+            y = stop - 1 - x if back else start + x
+            item[w] = line.item[y]
+            flip[w] = line.flip[y] != back
+            w += 1
     line.item[:n] = item
     line.flip[:n] = flip
     _sum_up(pieces, line, most)
