@@ -80,12 +80,13 @@ def _file_hash(path: str) -> str:
 
 def weights_hash(method: Method) -> str | None:
     """What identifies the weights that may have taken part; None if none can have."""
-    if method.solver != "drhg" or method.repair in ("local", "insertion"):
-        return None
     if method.net is not None:
         return _file_hash(method.net)[:12]
+    from drhg.solver import NETWORK
     from drhg.weights import manifest
 
+    if method.solver != "drhg" or method.repair not in NETWORK:
+        return None
     return digest({name: entry["sha256"] for name, entry in manifest().items()})
 
 
