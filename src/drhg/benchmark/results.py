@@ -66,7 +66,7 @@ def _head(rows: Sequence[Row]) -> str:
             f"({', '.join(sorted({str(row.get('threads')) for row in rows}))}).",
             "- Gap: percent above the reference, the mean over instances. ±: sample standard "
             "deviation over instances. Time: mean seconds per instance, compilation excluded.",
-            "- Rivals ran in the same session with the same limit and cores, each in its own "
+            "- Rivals ran in the same run with the same limit and cores, each in its own "
             "process; those that use one core ran once per core with different seeds, and the "
             "best counts. All answers are checked and costed by drhg's checker.",
             "- p: two-sided rank-sum test of a solver's gaps against drhg's under the same limit, "
