@@ -11,6 +11,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -555,3 +556,95 @@ def neighbour_repairs(
                 for h in range(1, len(two)):
                     rest = [route for route in routes if route is not one and route is not two]
                     yield flat([*rest, one[:g] + two[h:], two[:h] + one[g:]])
+
+
+def priced(land: Any, routes: Sequence[Sequence[int]], price: Any) -> float:
+    """The cost of routes on a `Land`, with what they are beyond the limits."""
+    depot = len(land.demand)
+    total = 0.0
+    for route in routes:
+        stops = [depot, *route, depot]
+        length = sum(land.matrix[a, b] for a, b in itertools.pairwise(stops))
+        total += length
+        load = sum(land.demand[i] for i in route)
+        total += price.load * max(0.0, load - land.bounds.load)
+        beyond = length + land.bounds.service * len(route) - land.bounds.length
+        if beyond > 1e-10 * land.bounds.length:
+            total += price.length * beyond
+    return float(total)
+
+
+def splits(order: Sequence[int], most: int) -> Iterator[list[list[int]]]:
+    """All ways to cut a sequence into at most so many routes."""
+    for count in range(most):
+        for cuts in itertools.combinations(range(1, len(order)), count):
+            ends = [0, *cuts, len(order)]
+            yield [list(order[a:b]) for a, b in itertools.pairwise(ends)]
+
+
+def route_moves(routes: Sequence[Sequence[int]], u: int, v: int) -> Iterator[list[list[int]]]:
+    """Plans in which one or two customers from u on are behind v, or trade with those from v on, or
+    in which the ways of both routes are joined anew behind u and v."""
+    plan = [list(route) for route in routes]
+    at = {node: (r, i) for r, route in enumerate(plan) for i, node in enumerate(route)}
+    (r, i), (s, j) = at[u], at[v]
+    for size in (1, 2):
+        piece = plan[r][i : i + size]
+        if len(piece) == size and v not in piece:
+            without = [[x for x in route if x not in piece] for route in plan]
+            p = without[s].index(v)
+            for turned in (piece, piece[::-1]):
+                yield [
+                    route[: p + 1] + turned + route[p + 1 :] if q == s else route
+                    for q, route in enumerate(without)
+                ]
+            for width in (1, 2):
+                other = plan[s][j : j + width]
+                if width > size or len(other) < width or set(piece) & set(other):
+                    continue
+                if r == s and (i + size == j or j + width == i):
+                    continue  # neighbours
+                first, second = tuple(piece), tuple(other)
+                traded = []
+                for route in plan:
+                    line: list[int] = []
+                    k = 0
+                    while k < len(route):
+                        if tuple(route[k : k + size]) == first:
+                            line += other
+                            k += size
+                        elif tuple(route[k : k + width]) == second:
+                            line += piece
+                            k += width
+                        else:
+                            line.append(route[k])
+                            k += 1
+                    traded.append(line)
+                yield traded
+    a, b = plan[r], plan[s]
+    if r == s:
+        if i < j:
+            turned_way = [*a[: i + 1], *a[i + 1 : j + 1][::-1], *a[j + 1 :]]
+            yield [turned_way if q == r else route for q, route in enumerate(plan)]
+        return
+    for one, two in (
+        (a[: i + 1] + b[: j + 1][::-1], a[i + 1 :][::-1] + b[j + 1 :]),
+        (a[: i + 1] + b[j + 1 :], b[: j + 1] + a[i + 1 :]),
+    ):
+        yield [one if q == r else two if q == s else route for q, route in enumerate(plan)]
+
+
+def route_trades(
+    routes: Sequence[Sequence[int]], first: int, second: int
+) -> Iterator[list[list[int]]]:
+    """Plans in which a customer of each of two routes is anywhere in the other one."""
+    for u in routes[first]:
+        for v in routes[second]:
+            a = [x for x in routes[first] if x != u]
+            b = [x for x in routes[second] if x != v]
+            for i in range(len(a) + 1):
+                for j in range(len(b) + 1):
+                    plan = [list(route) for route in routes]
+                    plan[first] = [*a[:i], v, *a[i:]]
+                    plan[second] = [*b[:j], u, *b[j:]]
+                    yield plan

@@ -20,10 +20,10 @@ def task(instance: Instance, threads: int = 2, seed: int = 0, start: str = "savi
 
 def snapshots(work: Task, count: int, max_iters: int = 10**9) -> list[Snapshot]:
     """The first ones; half of the search is over all the time."""
-    return list(islice(rs.strings(work, lambda: 0.5, max_iters), count))
+    return list(islice(rs.routes(work, lambda: 0.5, max_iters), count))
 
 
-@pytest.mark.parametrize("n", [40, rs.SPLIT + 50, 2 * rs.PART + 500])
+@pytest.mark.parametrize("n", [40, rs.BREED + 50, rs.SPLIT + 50, 2 * rs.PART + 500])
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_every_snapshot_is_a_valid_plan_of_its_cost(n: int, threads: int) -> None:
     instance = drhg.uniform_cvrp(n, seed=n)
@@ -38,7 +38,7 @@ def test_every_snapshot_is_a_valid_plan_of_its_cost(n: int, threads: int) -> Non
     assert costs[-1] < drhg.cost(instance, work.start)
 
 
-@pytest.mark.parametrize("n", [60, rs.SPLIT + 50])
+@pytest.mark.parametrize("n", [60, rs.BREED + 50, rs.SPLIT + 50])
 def test_same_seed_and_threads_same_plan(n: int) -> None:
     instance = drhg.uniform_cvrp(n, seed=1)
     runs = [drhg.solve(instance, max_iters=12_001, seed=s, threads=2) for s in (3, 3, 4)]
@@ -64,70 +64,6 @@ def test_parts_share_no_route(n: int, threads: int) -> None:
             assert len(together) == len(sizes)
         seen[together] += 1
     assert n >= 5_000 or seen.all()
-
-
-@pytest.mark.parametrize("limit", [None, 3.0])
-def test_a_child_has_routes_of_both_parents(limit: float | None) -> None:
-    instance = drhg.uniform_cvrp(80, seed=3)
-    assert instance.demand is not None
-    instance = drhg.cvrp(instance.xy, instance.demand, instance.capacity, max_distance=limit)
-    work = task(instance)
-    a = rs._lists(work, work.start.routes)
-    b = rs._lists(work, drhg.solve(instance, max_iters=2_000, threads=1).solution.routes)
-    of_a, of_b = ([r.tolist() for r in np.split(p.order, p.ends[:-1])] for p in (a, b))
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        child = rs._crossed(work, a, b, rng)
-        everybody = np.concatenate([child.order, child.absent])
-        assert sorted(everybody.tolist()) == work.nearness.nodes.tolist()
-        plan = drhg.Solution(np.split(child.order, child.ends[:-1]))
-        assert child.cost == pytest.approx(float(drhg.cost(instance, plan)))
-        assert len(plan.routes) <= max(len(of_a), len(of_b))
-        whole = [r.tolist() in of_b for r in plan.routes]
-        assert any(whole)
-        for route in (r.tolist() for r, known in zip(plan.routes, whole, strict=True) if not known):
-            if limit is not None:
-                assert route in of_a
-            assert any(route == [i for i in parent if i in route] for parent in of_a)
-
-
-def counted(work: Task, total: int) -> rs._Counter:
-    """A counter of a search of so many steps."""
-    counter = rs._Counter(work, lambda: 0.0, total)
-    counter.elapsed = lambda: counter.done / total
-    return counter
-
-
-def test_children_follow_the_first_cooling() -> None:
-    work = task(drhg.uniform_cvrp(50, seed=1))
-    each = rs.CHILD * work.instance.n * work.threads
-    total = 20 * max(each, rs.ENOUGH * work.instance.n * work.threads)
-    counter = counted(work, total)
-    lengths = []
-    while counter.done < total:
-        heats = []
-        for heat, exchange in counter.cooling():
-            heats.append(heat)
-            assert not exchange
-            counter.count(each // 10)
-        assert heats[1:] == sorted(
-            heats[1:], reverse=True
-        )  # before a turn is over, no rate is known
-        lengths.append(len(heats))
-    assert lengths[0] == pytest.approx(10 * rs.FIRST * total / each, abs=2)
-    assert set(lengths[1:]) == {10}
-
-
-def test_a_short_search_is_one_cooling() -> None:
-    work = task(drhg.uniform_cvrp(50, seed=1))
-    total = rs.ENOUGH * work.instance.n * work.threads
-    counter = counted(work, total)
-    exchanges = 0
-    for _, exchange in counter.cooling():
-        exchanges += exchange
-        counter.count(total // 20)
-    assert counter.done == total
-    assert exchanges == rs.EXCHANGES - 1
 
 
 def test_a_matrix_is_enough() -> None:

@@ -1,16 +1,16 @@
-"""The search for routes: annealed string removal, on whole plans or on parts of a shared one.
+"""The search for routes: a population of small plans, annealed string removal on large ones.
 
-Small plans: every thread anneals a plan of its own, and now and then all go on from the best. Very
-small plans are cold long before the end: children of the best follow instead, with some
-neighbouring routes of one parent and the others of the other one.
-Large plans: all threads work on one plan, each on some neighbouring routes at a time; what happens
-in different parts always fits together. As in `search`, nothing here looks at the clock.
+Small plans are bred (`route_breeding`). Larger ones are annealed: every thread has a plan of its
+own, and now and then all go on from the best. Large ones are shared: all threads work on one plan,
+each on some neighbouring routes at a time; what happens in different parts always fits together. As
+in `search`, nothing here looks at the clock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from drhg.compiled import random_state
 from drhg.hypergraph import Index
 from drhg.local_search import neighbour_lists
 from drhg.problem import Ints, Solution, cost
+from drhg.route_breeding import breed
 from drhg.search import Elapsed, Snapshot, Task
 from drhg.strings import (
     NEAREST,
@@ -40,12 +41,7 @@ SPLIT = 600  # from so many customers on, threads share one plan instead of each
 PART = 1_000  # customers that a thread works on at a time, at most
 TURN = 5_000  # steps on a part before another is chosen
 EXCHANGES = 10  # times that threads with plans of their own take over the best one
-BREED = 150  # up to so many customers children are worth their time
-FIRST = 0.4  # share of the search after which plans of one's own are cold, and children follow
-ENOUGH = 1_000  # steps per customer that a plan has until then, at least
-CHILD = 250  # steps per customer from warm to cold for a child
-WARM = 1.0  # the first temperature of a child
-ELITE = 8  # plans that may become parents
+BREED = 400  # up to so many customers a population is better
 CYCLE = 1_000  # steps per customer from hot to cold if nothing says how long the search will last
 
 
@@ -72,22 +68,27 @@ class _Field(NamedTuple):
     local: Index  # scratch of `part_of`
 
 
-def strings(task: Task, elapsed: Elapsed, max_iters: int | None) -> Iterator[Snapshot]:
-    """String removal and insertion under annealing, on all threads.
+def routes(task: Task, elapsed: Elapsed, max_iters: int | None) -> Iterator[Snapshot]:
+    """The search that fits the size, on all threads.
 
-    Plans that leave customers out are worked on whole, until somebody has them all on board.
+    Plans that leave customers out are annealed whole, until somebody has them all on board.
     """
     field = _field_of(task)
     plan = best = _lists(task, task.start.routes)
     counter = _Counter(task, elapsed, max_iters)
-    shared = len(plan.order) + len(plan.absent) >= max(SPLIT, 1 if task.threads > 1 else PART)
+    size = len(plan.order) + len(plan.absent)
+    shared = size >= max(SPLIT, 1 if task.threads > 1 else PART)
     with ThreadPoolExecutor(task.threads) as pool:
-        if len(plan.absent) or not shared:
+        if len(plan.absent) or (size > BREED and not shared):
             for best in _own(field, plan, pool, counter):
                 yield _snapshot(best, counter)
-                if shared and not len(best.absent):
+                if (shared or size <= BREED) and not len(best.absent):
                     break
-        yield from _shared(field, best, pool, counter)
+        if size <= BREED:
+            left = None if max_iters is None else max(0, max_iters - counter.done)
+            yield from breed(replace(task, start=_solution(best)), pool, left)
+        else:
+            yield from _shared(field, best, pool, counter)
 
 
 def start_of(task: Task) -> tuple[Part, float]:
@@ -151,35 +152,11 @@ class _Counter:
         self.last = steps
         self.done += steps
 
-    def heat(self, share: float = 1.0) -> float:
-        """The temperature: the more time there is, the hotter the beginning.
-
-        It is cold after a share of the search.
-        """
+    def heat(self) -> float:
+        """The temperature: the more time there is, the hotter the beginning."""
         over, steps = self._schedule()
-        hot = min(HOTTEST, max(COLD, HOT * float(share * steps / self.task.instance.n) ** 0.5))
-        return float(hot * (COLD / hot) ** min(1.0, over / share))
-
-    def _first(self) -> float:
-        """The share of the search that the first cooling takes."""
-        if self.task.instance.n > BREED:
-            return 1.0
-        least = ENOUGH * self.task.instance.n * self.task.threads
-        return max(FIRST, min(1.0, least / max(1.0, self._schedule()[1])))
-
-    def cooling(self) -> Iterator[tuple[float, bool]]:
-        """One cooling, turn by turn: the temperature, and whether to go on from the best plan.
-
-        The long first one, or that of children.
-        """
-        exchanges, begun = 0, self.done
-        while self.over < (share := self._first()):
-            due = 0 if share < 1.0 else int(self.over * EXCHANGES)  # parents had better differ
-            yield self.heat(share), due > exchanges
-            exchanges = due
-        steps = CHILD * self.task.instance.n * self.task.threads
-        while self.done < begun + steps:  # over at once after a first one
-            yield float(WARM * (COLD / WARM) ** ((self.done - begun) / steps)), False
+        hot = min(HOTTEST, max(COLD, HOT * float(steps / self.task.instance.n) ** 0.5))
+        return float(hot * (COLD / hot) ** over)
 
 
 def _snapshot(best: Lists, counter: _Counter) -> Snapshot:
@@ -208,68 +185,30 @@ def _part(field: _Field, plan: Lists, chosen: Index, absent: Ints, parts: int) -
 def _own(
     field: _Field, plan: Lists, pool: ThreadPoolExecutor, counter: _Counter
 ) -> Iterator[Lists]:
-    """Every thread anneals a plan of its own, then children; yields the best of all."""
+    """Every thread anneals a plan of its own; yields the best of all."""
     task, best = field.task, plan
-    rng = np.random.default_rng([task.seed, 3])
     states = [random_state(task.seed, i) for i in range(task.threads)]
-    elite: list[Lists] = []
+    plans = [plan for _ in states]
+    parts = [_whole(field, plan) for _ in states]
+    exchanges = 0
     while True:
-        start = best if len(plan.absent) else plan
-        plans = [_child(task, start, elite, rng) for _ in states]
-        parts = [_whole(field, child) for child in plans]
-        lows = list(plans)
-        for heat, exchange in counter.cooling():
-            if exchange:
-                plans = [min(plans, key=lambda p: p.rank) for _ in states]
-                parts = [_whole(field, plans[0]) for _ in states]
-            steps = counter.steps(task.threads)
-            jobs = [
-                pool.submit(string_slice, *part, field.unit * heat, REMOVED, steps, state)
-                for part, state in zip(parts, states, strict=True)
-            ]
-            for i, job in enumerate(jobs):
-                change, lowest, left = job.result()
-                low = plans[i].cost + lowest
-                if (left, low) <= lows[i].rank:
-                    lows[i] = _read(field, parts[i], low, True)
-                plans[i] = _read(field, parts[i], plans[i].cost + change, False)
-            best = min(*lows, best, key=lambda p: p.rank)
-            counter.count(steps * task.threads)
-            yield best
-        # two of one cost are almost surely the same
-        known = {f"{p.cost:.9g}": p for p in [*elite, *lows] if not len(p.absent)}
-        elite = sorted(known.values(), key=lambda p: p.cost)[:ELITE]
-
-
-def _child(task: Task, start: Lists, elite: list[Lists], rng: np.random.Generator) -> Lists:
-    """A child of two of the best plans; as long as there are none, the start."""
-    if len(elite) < 2:
-        return start
-    a, b = rng.choice(len(elite), 2, replace=False)
-    return _crossed(task, elite[a], elite[b], rng)
-
-
-def _crossed(task: Task, a: Lists, b: Lists, rng: np.random.Generator) -> Lists:
-    """Routes of b around a random customer, and those of a without the customers of these.
-
-    As many routes of a as come from b are dissolved, those that overlap most; who is then in no
-    route is absent. Without triangles, a route that loses customers may get too long: with a limit
-    on lengths all that overlap are dissolved.
-    """
-    size = len(b.order)
-    seed, share = b.order[rng.integers(size)], rng.uniform(0.2, 0.8)
-    routes = np.split(b.order, b.ends[:-1])
-    everywhere = np.ones(len(routes), np.bool_)
-    given = [routes[r] for r in _around(task, b, seed, max(1, int(share * size)), everywhere)]
-    taken = np.zeros(task.instance.n, np.bool_)
-    taken[np.concatenate(given)] = True
-    routes = np.split(a.order, a.ends[:-1])
-    overlap = np.array([taken[route].mean() for route in routes])
-    stay = np.argsort(overlap, kind="stable")[: max(0, len(routes) - len(given))]
-    if task.rules.max_length < np.inf:
-        stay = stay[overlap[stay] == 0.0]
-    given += [routes[r][~taken[routes[r]]] for r in stay]
-    return _lists(task, [route for route in given if len(route)])
+        due = int(counter.over * EXCHANGES)
+        if due > exchanges:
+            plans = [min(plans, key=lambda p: p.rank) for _ in states]
+            parts = [_whole(field, plans[0]) for _ in states]
+        exchanges = due
+        heat, steps = field.unit * counter.heat(), counter.steps(task.threads)
+        jobs = [
+            pool.submit(string_slice, *part, heat, REMOVED, steps, state)
+            for part, state in zip(parts, states, strict=True)
+        ]
+        for i, job in enumerate(jobs):
+            change, lowest, left = job.result()
+            if (left, plans[i].cost + lowest) <= best.rank:
+                best = _read(field, parts[i], plans[i].cost + lowest, True)
+            plans[i] = _read(field, parts[i], plans[i].cost + change, False)
+        counter.count(steps * task.threads)
+        yield best
 
 
 def _read(field: _Field, part: Part, total: float, best: bool) -> Lists:

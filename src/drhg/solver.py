@@ -504,7 +504,7 @@ def _search(
         return board.limits.elapsed(board.progress())
 
     if by_region and board.cost == np.inf:  # only the string search can place who is left out
-        for snapshot in route_search.strings(task, elapsed, max_iters):
+        for snapshot in route_search.routes(task, elapsed, max_iters):
             yield snapshot
             if snapshot.cost < np.inf:
                 break
@@ -514,7 +514,7 @@ def _search(
         cut = destroy or _destroy(options, repair, instance.is_cvrp, k, board.limits)
         yield from search.regions(task, repairer, cut, accept, pace, elapsed)
     elif instance.is_cvrp:
-        yield from route_search.strings(task, elapsed, max_iters)
+        yield from route_search.routes(task, elapsed, max_iters)
     else:
         yield from search.tours(task, pace, elapsed)
 

@@ -1,0 +1,301 @@
+"""A population of plans: children of two of them, each brought down by `route_descent`.
+
+A child keeps a stretch of one plan's sequence of customers and takes the rest in the order of the
+other; cut into routes at the least cost, it is improved by moves that may overload vehicles at a
+price. Plans that keep the limits and plans that do not live in two groups; who stays depends on
+cost and on how much a plan differs from the others (Vidal 2022). The price of overload follows how
+many children keep the limits.
+
+As in `search`, nothing here looks at the clock.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import zip_longest
+
+import numpy as np
+
+from drhg.compiled import random_state
+from drhg.hypergraph import Index
+from drhg.local_search import neighbour_lists
+from drhg.problem import Floats, Solution
+from drhg.route_descent import (
+    Bounds,
+    Land,
+    Price,
+    crossed,
+    descend,
+    in_circle,
+    land_of,
+    measure,
+    split,
+)
+from drhg.search import Snapshot, Task
+from drhg.strings import solution_of_lists
+
+NEAREST = 20  # neighbours of a customer that moves look at
+GROUP = 16  # plans of a group after a selection
+BROOD = 0.6  # children until the next one, per plan of a group
+FIRST = 3  # random plans in the beginning, per plan of a group
+GROWTH = 2  # times as many plans in the next population
+LARGEST = 64  # plans of a group at most
+ELITE = 4  # plans of a group that are safe because of their cost
+CLOSE = 5  # nearest plans of its group that say how different a plan is
+WANTED = 0.2  # share of children that keep the limits
+REVIEW = 100  # children between two looks at that share
+MEND = 0.5  # probability that a child beyond the limits gets a second descent
+DEAR = 10.0  # times the price there
+STALE = 150  # children per plan of a group without anything better, then all is begun anew
+BATCH = 2  # children of a thread between two looks at the population
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A plan in the population: its routes laid end to end, and what it costs."""
+
+    order: Index  # (m,)
+    ends: Index  # (R,): some routes may be empty
+    cost: float
+    over: tuple[float, float]  # load and length beyond the limits
+    after: Index  # (m,): the next customer, -1 for the depot
+    before: Index
+
+    @property
+    def legal(self) -> bool:
+        return self.over == (0.0, 0.0)
+
+    def priced(self, price: Price) -> float:
+        return self.cost + price.load * self.over[0] + price.length * self.over[1]
+
+    def apart(self, others: list[Plan]) -> Floats:
+        """The share of customers whose neighbours are others there (broken pairs)."""
+        after = np.array([p.after for p in others])
+        before = np.array([p.before for p in others])
+        broken = (self.after != after) & (self.after != before)
+        first = (self.before < 0) & (before >= 0) & (after >= 0)
+        return np.asarray((broken.sum(axis=1) + first.sum(axis=1)) / max(1, len(self.order)))
+
+
+class Group:
+    """Plans by rising cost, and how far they are from each other."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.plans: list[Plan] = []
+        self._apart: Floats = np.zeros((0, 0))
+        self._fitness: Floats | None = None
+
+    def add(self, plan: Plan, price: Price) -> None:
+        far = plan.apart(self.plans) if self.plans else np.zeros(0)
+        costs = [p.priced(price) for p in self.plans]
+        at = int(np.searchsorted(costs, plan.priced(price)))
+        self.plans.insert(at, plan)
+        wide = np.insert(self._apart, at, far, axis=0)
+        self._apart = np.insert(wide, at, np.insert(far, at, np.inf), axis=1)
+        self._fitness = None
+        if len(self.plans) > (1.0 + BROOD) * self.size:
+            while len(self.plans) > self.size:
+                self._drop_worst()
+
+    def sort(self, price: Price) -> None:
+        """After the price has changed."""
+        ranked = np.argsort([p.priced(price) for p in self.plans], kind="stable")
+        self.plans = [self.plans[i] for i in ranked]
+        self._apart = self._apart[np.ix_(ranked, ranked)]
+        self._fitness = None
+
+    def _drop_worst(self) -> None:
+        double = self._apart.min(axis=1) == 0.0
+        worth = self.fitness + 1e3 * double
+        worst = 1 + int(np.argmax(worth[1:]))  # never the best
+        del self.plans[worst]
+        self._apart = np.delete(np.delete(self._apart, worst, axis=0), worst, axis=1)
+        self._fitness = None
+
+    @property
+    def fitness(self) -> Floats:
+        """Lower is better: the rank by cost, and that by difference."""
+        if self._fitness is None:
+            size = len(self.plans)
+            if size == 1:
+                self._fitness = np.zeros(1)
+            else:
+                close = min(CLOSE, size - 1)
+                nearest = np.partition(self._apart, close - 1, axis=1)[:, :close].mean(axis=1)
+                rank = np.empty(size)
+                rank[np.argsort(-nearest, kind="stable")] = np.arange(size)
+                weight = max(0.0, 1.0 - ELITE / size)
+                self._fitness = (np.arange(size) + weight * rank) / (size - 1)
+        return self._fitness
+
+
+class Population:
+    """Both groups, and the price that plans beyond the limits pay."""
+
+    def __init__(self, size: int, price: Price) -> None:
+        self.price = price
+        self.legal, self.beyond = Group(size), Group(size)
+        self._kept = (deque([True] * 20, REVIEW), deque([True] * 20, REVIEW))
+        self._born = 0
+
+    def add(self, plan: Plan) -> None:
+        (self.legal if plan.legal else self.beyond).add(plan, self.price)
+
+    def judge(self, child: Plan) -> None:
+        """Count whether a child keeps each limit, and set the price now and then."""
+        for kept, over in zip(self._kept, child.over, strict=True):
+            kept.append(over == 0.0)
+        self._born += 1
+        if self._born % REVIEW == 0:
+            prices = []
+            for kept, price in zip(self._kept, self.price, strict=True):
+                share = sum(kept) / len(kept)
+                factor = 1.2 if share < WANTED - 0.05 else 0.85 if share > WANTED + 0.05 else 1.0
+                prices.append(min(1e5, max(0.1, price * factor)))
+            self.price = Price(*prices)
+            self.beyond.sort(self.price)
+
+    def pair(self, rng: np.random.Generator) -> tuple[Plan, Plan]:
+        return self._parent(rng), self._parent(rng)
+
+    def _parent(self, rng: np.random.Generator) -> Plan:
+        """The fitter one of two."""
+        picks = []
+        for i in rng.integers(len(self.legal.plans) + len(self.beyond.plans), size=2):
+            group = self.legal if i < len(self.legal.plans) else self.beyond
+            j = int(i) if group is self.legal else int(i) - len(self.legal.plans)
+            picks.append((group.fitness[j], group.plans[j]))
+        return picks[0][1] if picks[0][0] < picks[1][0] else picks[1][1]
+
+
+class Breeder:
+    """Makes plans for one task; the customers are numbered 0 .. m - 1."""
+
+    def __init__(self, task: Task) -> None:
+        rules, instance = task.rules, task.instance
+        self.task = task
+        self.nodes = task.nearness.nodes
+        m = len(self.nodes)
+        local = np.full(instance.n, -1, np.int32)
+        local[self.nodes] = np.arange(m, dtype=np.int32)
+        self.local = local
+        near = neighbour_lists(instance, task.nearness, NEAREST)[self.nodes]
+        places = np.append(self.nodes, rules.depot)
+        matrix = instance.distance(places[:, None], places[None, :]).astype(np.float64)
+        demand = rules.demand[self.nodes]
+        bounds = Bounds(float(rules.capacity), rules.max_length, rules.service)
+        self.land: Land = land_of(matrix, demand, local[near], bounds)
+        least = -(-int(demand.sum()) // max(1, rules.capacity))
+        self.slots = max(1, min(rules.vehicles, int(1.3 * least) + 3, m))
+        xy = np.zeros((instance.n, 2)) if instance.xy is None else instance.xy
+        self.points: Floats = np.ascontiguousarray(xy[self.nodes] - xy[rules.depot])
+        top = float(demand.max(initial=1)) or 1.0
+        self.price = Price(max(0.1, min(1000.0, float(matrix.max()) / top)), 1.0)
+
+    def plan(self, order: Index, ends: Index) -> Plan:
+        """Routes as a plan: round the depot, so that a stretch of it is a sector."""
+        order, ends = in_circle(self.points, order, ends)
+        total, load, length = measure(self.land, order, ends)
+        after, before = np.append(order[1:], -1), np.append(-1, order[:-1])
+        inner = ends[:-1]
+        inner = inner[(inner > 0) & (inner < len(order))]
+        after[inner - 1] = -1
+        before[inner] = -1
+        next, prev = np.empty_like(order), np.empty_like(order)
+        next[order], prev[order] = after, before
+        return Plan(order, ends, total, (load, length), next, prev)
+
+    def start(self) -> Plan:
+        """The task's start, improved without leaving the limits."""
+        routes = [self.local[route] for route in self.task.start.routes]
+        order = np.concatenate(routes).astype(np.int32)
+        ends = np.cumsum([len(route) for route in routes]).astype(np.int32)
+        return self.plan(order, ends)
+
+    def descended(self, order: Index, ends: Index, price: Price, stream: int) -> list[Plan]:
+        """What a descent makes of routes, and sometimes that again at a higher price."""
+        state = random_state(self.task.seed, stream)
+        plan = self.plan(*descend(self.land, order, ends, self.slots, price, state))
+        if plan.legal or state[0] / 2.0**64 >= MEND:
+            return [plan]
+        dear = Price(price.load * DEAR, price.length * DEAR)
+        mended = self.plan(*descend(self.land, plan.order, plan.ends, self.slots, dear, state))
+        return [plan, mended] if mended.legal else [plan]
+
+    def child(self, pair: tuple[Plan, Plan] | None, price: Price, stream: int) -> list[Plan]:
+        """A child of two plans, or, without parents, of chance."""
+        if pair is None:
+            rng = np.random.default_rng([self.task.seed, stream])
+            order = rng.permutation(len(self.nodes)).astype(np.int32)
+        else:
+            state = random_state(self.task.seed + 1, stream)
+            order = crossed(pair[0].order, pair[1].order, state)
+        return self.descended(order, split(self.land, order, self.slots, price), price, stream)
+
+    def children(
+        self, pairs: list[tuple[Plan, Plan] | None], price: Price, stream: int
+    ) -> list[list[Plan]]:
+        threads = self.task.threads
+        return [self.child(pair, price, stream + i * threads) for i, pair in enumerate(pairs)]
+
+    def solution(self, plan: Plan) -> Solution:
+        ends = plan.ends[np.diff(plan.ends, prepend=0) > 0]
+        return solution_of_lists(self.nodes[plan.order].astype(np.int32), ends)
+
+
+def breed(task: Task, pool: ThreadPoolExecutor, max_iters: int | None) -> Iterator[Snapshot]:
+    """Children and children's children, all threads at once; never ends by itself.
+
+    A population that brings nothing better any more is followed by a larger one, which the best
+    plan of those before joins once it is at its end, too. A child counts as one iteration per
+    customer: each is moved, or tried to be, at least once.
+    """
+    breeder = Breeder(task)
+    m = len(breeder.nodes)
+    rng = np.random.default_rng([task.seed, 4])
+    best = start = breeder.start()
+    size, stream, done = GROUP, 0, 0
+    while True:
+        population = Population(size, breeder.price)
+        if best is start:
+            population.add(start)
+        low, born, stale = np.inf, 0, 0
+        while stale < STALE * size:
+            wanted = BATCH * task.threads
+            if max_iters is not None:
+                wanted = max(1, min(wanted, -(-(max_iters - done) // m)))
+            pairs = [population.pair(rng) if born >= FIRST * size else None for _ in range(wanted)]
+            jobs = [
+                pool.submit(
+                    breeder.children, pairs[i :: task.threads], population.price, stream + i
+                )
+                for i in range(task.threads)
+            ]
+            stream += wanted
+            for plans in _in_turn([job.result() for job in jobs]):
+                born += 1
+                stale += 1
+                population.judge(plans[0])
+                for plan in plans:
+                    population.add(plan)
+                    if plan.legal and plan.cost < low - 1e-9:
+                        low, stale = plan.cost, 0
+                        best = min(best, plan, key=lambda p: p.cost)
+            if stale >= STALE * size and low > best.cost:
+                population.add(best)
+                low, stale = best.cost, 0
+            count = wanted * m if max_iters is None else min(wanted * m, max_iters - done)
+            done += count
+            yield Snapshot(count, best.cost, partial(breeder.solution, best))
+        size = min(GROWTH * size, LARGEST)
+
+
+def _in_turn(brood: list[list[list[Plan]]]) -> Iterator[list[Plan]]:
+    """The children of all threads, in the order in which they were asked for."""
+    for several in zip_longest(*brood):
+        yield from (plans for plans in several if plans is not None)

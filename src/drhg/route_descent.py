@@ -1,0 +1,760 @@
+"""Plans improved by moves between whole routes, where too much load is allowed at a price.
+
+A descent tears a customer (or a pair, or the rest of a route) out and puts it beside one of its
+nearest neighbours, or trades it, as long as that pays; at the end pairs of routes trade customers
+that both find their best places (SWAP*). Loads and lengths beyond the limits cost so much per unit,
+because the way to a better plan often leads past them. The moves and `split` follow the hybrid
+genetic search of Vidal (2022).
+
+Customers are numbered 0 .. m - 1 here, and distances are a matrix whose last row is the depot's:
+this is for plans of a few hundred customers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from drhg.compiled import inlined, kernel, random_below
+from drhg.hypergraph import Index
+from drhg.problem import Floats, Ints
+
+PLACES = 3  # cheapest places in a route that are remembered for a customer
+LOOSE = 1e-10  # by which share a length may be beyond its limit, for rounding
+
+
+class Bounds(NamedTuple):
+    """What a route may carry, and how far it may go with so much service per customer."""
+
+    load: float
+    length: float
+    service: float
+
+
+class Land(NamedTuple):
+    """What does not change: distances, demands, neighbours and limits."""
+
+    matrix: Floats  # (m + 1, m + 1): the depot is the last
+    demand: Floats  # (m,)
+    near: Index  # (m, k): nearest customers, and those that one is nearest to; then -1
+    bounds: Bounds
+
+
+class Price(NamedTuple):
+    """What a unit beyond a limit costs."""
+
+    load: float
+    length: float
+
+
+@kernel
+def split(land, order, slots, price):
+    """Cut a sequence of customers into at most `slots` routes at the least cost: their ends.
+
+    No route may have more than one and a half loads, unless there is no other way.
+    """
+    ends = _split(land, order, slots, price, 1.5 * land.bounds.load)
+    if len(ends) == 0:
+        ends = _split(land, order, slots, price, np.inf)
+    return ends
+
+
+@kernel
+def _split(land, order, slots, price, most):
+    matrix, demand, bounds, service = land.matrix, land.demand, land.bounds, land.bounds.service
+    m = len(order)
+    depot = m
+    # any number of routes at first: often it is small enough
+    lowest = np.full((1, m + 1), np.inf)
+    came = np.zeros((1, m + 1), np.int32)
+    lowest[0, 0] = 0.0
+    for fleet in range(2):
+        rows = 1 if fleet == 0 else slots
+        if fleet == 1:
+            lowest = np.full((slots + 1, m + 1), np.inf)
+            came = np.zeros((slots + 1, m + 1), np.int32)
+            lowest[0, 0] = 0.0
+        for row in range(rows):
+            into = row + fleet
+            for i in range(m):
+                if lowest[row, i] == np.inf:
+                    continue
+                load = 0.0
+                length = 0.0
+                for j in range(i, m):
+                    node = order[j]
+                    load += demand[node]
+                    if load > most and j > i:
+                        break
+                    before = depot if j == i else order[j - 1]
+                    length += matrix[before, node] + service
+                    out = length + matrix[node, depot]
+                    total = lowest[row, i] + out + _excess(bounds, price, load, out)
+                    if total < lowest[into, j + 1]:
+                        lowest[into, j + 1] = total
+                        came[into, j + 1] = i
+        if fleet == 0:
+            count = 0
+            j = m
+            while j > 0:
+                j = came[0, j]
+                count += 1
+            if count <= slots:
+                ends = np.empty(count, np.int32)
+                j = m
+                for r in range(count - 1, -1, -1):
+                    ends[r] = j
+                    j = came[0, j]
+                return ends
+    count = np.argmin(lowest[:, m])
+    if lowest[count, m] == np.inf:
+        return np.empty(0, np.int32)
+    ends = np.empty(count, np.int32)
+    j = m
+    for r in range(count, 0, -1):
+        ends[r - 1] = j
+        j = came[r, j]
+    return ends
+
+
+@kernel
+def _excess(bounds, price, load, length):
+    """What a route costs for being beyond its limits."""
+    extra = 0.0
+    if load > bounds.load:
+        extra = price.load * (load - bounds.load)
+    if length > bounds.length * (1.0 + LOOSE):
+        extra += price.length * (length - bounds.length)
+    return extra
+
+
+@inlined
+def _walk(matrix, demand, service, m, next, route, place, load_to, length_to, r):
+    """Count along a route; returns (its load, its length, its customers)."""
+    at = m + r
+    place[at] = 0
+    load_to[at] = 0.0
+    length_to[at] = 0.0
+    load = 0.0
+    length = 0.0
+    stops = 0
+    last = m
+    here = next[at]
+    while here < m:
+        stops += 1
+        load += demand[here]
+        length += matrix[last, here] + service
+        route[here] = r
+        place[here] = stops
+        load_to[here] = load
+        length_to[here] = length
+        last = here
+        here = next[here]
+    return load, length + matrix[last, m], stops
+
+
+@inlined
+def _move_behind(next, prev, u, v):
+    """Take u out of its route and put it behind v."""
+    next[prev[u]] = next[u]
+    prev[next[u]] = prev[u]
+    y = next[v]
+    next[v] = u
+    prev[u] = v
+    next[u] = y
+    prev[y] = u
+
+
+@inlined
+def _trade(next, prev, u, v):
+    """u and v, which are not neighbours, take each other's place."""
+    pu, x, pv, y = prev[u], next[u], prev[v], next[v]
+    next[pu], prev[x] = v, v
+    next[pv], prev[y] = u, u
+    next[v], prev[v] = x, pu
+    next[u], prev[u] = y, pv
+
+
+@inlined
+def _relink(next, prev, depot, listed, count):
+    """A route through these customers."""
+    last = depot
+    for i in range(count):
+        next[last] = listed[i]
+        prev[listed[i]] = last
+        last = listed[i]
+    next[last] = depot
+    prev[depot] = last
+
+
+@kernel
+def descend(land, order, ends, slots, price, state):
+    """The routes (laid end to end) after all moves that pay: (order, ends of `slots` routes).
+
+    Customers are taken in random order; a pair is looked at again only after one of its routes has
+    changed.
+    """
+    matrix, demand, near, bounds = land.matrix, land.demand, land.near, land.bounds
+    service = bounds.service
+    m = len(order)
+    size = m + slots
+    next = np.empty(size, np.int32)
+    prev = np.empty(size, np.int32)
+    route = np.empty(size, np.int32)
+    place = np.zeros(size, np.int32)
+    load_to = np.zeros(size, np.float64)
+    length_to = np.zeros(size, np.float64)
+    load = np.zeros(slots, np.float64)
+    length = np.zeros(slots, np.float64)
+    stops = np.zeros(slots, np.int32)
+    extra = np.zeros(slots, np.float64)
+    changed = np.zeros(slots, np.int64)
+    w = 0
+    for r in range(slots):
+        route[m + r] = r
+        end = ends[r] if r < len(ends) else w
+        _relink(next, prev, m + r, order[w:end], end - w)
+        w = max(w, end)
+        load[r], length[r], stops[r] = _walk(
+            matrix, demand, service, m, next, route, place, load_to, length_to, r
+        )
+        extra[r] = _excess(bounds, price, load[r], length[r])
+    queue = np.arange(m).astype(np.int32)
+    tested = np.full(m, -1, np.int64)
+    paired = np.full((slots, slots), -1, np.int64)
+    listed = np.empty(m, np.int32)
+    other = np.empty(m, np.int32)
+    sketch = _sketch(slots, m)
+    moves = 0
+    turn = 0
+    searching = True
+    while searching:
+        searching = turn == 0  # an empty route is looked at in the second turn
+        if turn <= 1:  # afterwards the same order will do
+            for i in range(m - 1, 0, -1):
+                j = random_below(state, i + 1)
+                queue[i], queue[j] = queue[j], queue[i]
+        for q in range(m):
+            u = queue[q]
+            since = tested[u]
+            tested[u] = moves
+            for c in range(near.shape[1] + 1):
+                for side in range(2):
+                    ru = route[u]
+                    if c < near.shape[1]:
+                        v = near[u, c]
+                        if v < 0:
+                            break
+                        if side == 1:  # to the front of the neighbour's route
+                            v = prev[v]
+                            if v < m:
+                                break
+                    else:  # to an empty route
+                        if side == 1 or turn == 0:
+                            break
+                        v = -1
+                        for r in range(slots):
+                            if stops[r] == 0:
+                                v = m + r
+                                break
+                        if v < 0:
+                            break
+                    rv = route[v]
+                    if turn > 0 and stops[rv] > 0 and max(changed[ru], changed[rv]) <= since:
+                        continue
+                    kind = _best_of_pair(
+                        matrix, demand, bounds, price, m, next, prev, place, load_to, length_to,
+                        load, length, extra, ru, rv, u, v,
+                    )  # fmt: skip
+                    if kind == 0:
+                        continue
+                    x, y = next[u], next[v]
+                    if kind == 1:
+                        _move_behind(next, prev, u, v)
+                    elif kind == 2:
+                        _move_behind(next, prev, u, v)
+                        _move_behind(next, prev, x, u)
+                    elif kind == 3:
+                        _move_behind(next, prev, x, v)
+                        _move_behind(next, prev, u, x)
+                    elif kind == 4:
+                        _trade(next, prev, u, v)
+                    elif kind == 5:
+                        _trade(next, prev, u, v)
+                        _move_behind(next, prev, x, u)
+                    elif kind == 6:
+                        _trade(next, prev, u, v)
+                        _trade(next, prev, x, y)
+                    elif kind == 7:  # the way from x to v backwards
+                        here, last = v, u
+                        while here != u:
+                            before = prev[here]
+                            next[last] = here
+                            prev[here] = last
+                            last, here = here, before
+                        next[last] = y
+                        prev[y] = last
+                    else:
+                        _cross(m, next, prev, u, v, ru, rv, kind == 8, listed, other)
+                    moves += 1
+                    searching = True
+                    for r in (ru, rv):
+                        load[r], length[r], stops[r] = _walk(
+                            matrix, demand, service, m, next, route, place, load_to, length_to, r
+                        )
+                        extra[r] = _excess(bounds, price, load[r], length[r])
+                        changed[r] = moves
+        if turn > 0:
+            for a in range(slots):
+                for b in range(a + 1, slots):
+                    if max(changed[a], changed[b]) <= paired[a, b] or stops[a] * stops[b] == 0:
+                        continue
+                    paired[a, b] = moves
+                    if not _meet(near, m, next, route, a, b):
+                        continue
+                    if _trade_best(
+                        matrix, demand, bounds, price, m, next, prev, load, length, extra,
+                        changed, moves, sketch, a, b,
+                    ):  # fmt: skip
+                        moves += 1
+                        searching = True
+                        for r in (a, b):
+                            load[r], length[r], stops[r] = _walk(
+                                matrix, demand, service, m, next, route, place, load_to,
+                                length_to, r,
+                            )  # fmt: skip
+                            extra[r] = _excess(bounds, price, load[r], length[r])
+                            changed[r] = moves
+        turn += 1
+    found = np.empty(m, np.int32)
+    found_ends = np.empty(slots, np.int32)
+    w = 0
+    for r in range(slots):
+        here = next[m + r]
+        while here < m:
+            found[w] = here
+            w += 1
+            here = next[here]
+        found_ends[r] = w
+    return found, found_ends
+
+
+@inlined
+def _best_of_pair(
+    matrix, demand, bounds, price, m, next, prev, place, load_to, length_to, load, length, extra,
+    ru, rv, u, v,
+):  # fmt: skip
+    """The first move that brings u beside v and pays: its number, or 0.
+
+    1 u behind v; 2 u and the next behind v; 3 the same turned round; 4 u for v; 5 u and the next
+    for v; 6 u and the next for v and the next; 7 the way between them backwards; 8 and 9 the rests
+    of their routes joined anew, turned round and not.
+    """
+    service = bounds.service
+    eps = 1e-7
+    x, y, pu = next[u], next[v], prev[u]
+    mv, mx, my, mp = min(v, m), min(x, m), min(y, m), min(pu, m)
+    apart = ru != rv
+    kept = extra[ru] + extra[rv]
+    du = demand[u]
+    there = matrix[mp, u]
+    ux = matrix[u, mx]
+    vy = matrix[mv, my]
+    uv = matrix[u, mv]
+    # 1
+    if y != u:
+        gain_u = matrix[mp, mx] - there - ux
+        gain_v = uv + matrix[u, my] - vy
+        change = gain_u + gain_v
+        if change < kept - eps if apart else change < -eps:
+            if apart:
+                change += _excess(bounds, price, load[ru] - du, length[ru] + gain_u - service)
+                change += _excess(bounds, price, load[rv] + du, length[rv] + gain_v + service)
+                change -= kept
+            if change < -eps:
+                return 1
+    if x < m:
+        xx = next[x]
+        mxx = min(xx, m)
+        xn = matrix[x, mxx]
+        two = du + demand[x]
+        if y != u and v != x:
+            # 2
+            gain_u = matrix[mp, mxx] - there - xn
+            gain_v = uv + matrix[x, my] - vy
+            change = gain_u + gain_v
+            if change < kept - eps if apart else change < -eps:
+                if apart:
+                    lost = gain_u - ux - 2.0 * service
+                    won = gain_v + ux + 2.0 * service
+                    change += _excess(bounds, price, load[ru] - two, length[ru] + lost)
+                    change += _excess(bounds, price, load[rv] + two, length[rv] + won)
+                    change -= kept
+                if change < -eps:
+                    return 2
+            # 3
+            gain_v = matrix[mv, x] + matrix[u, my] - vy
+            change = gain_u + gain_v
+            if change < kept - eps if apart else change < -eps:
+                if apart:
+                    lost = gain_u - ux - 2.0 * service
+                    won = gain_v + ux + 2.0 * service
+                    change += _excess(bounds, price, load[ru] - two, length[ru] + lost)
+                    change += _excess(bounds, price, load[rv] + two, length[rv] + won)
+                    change -= kept
+                if change < -eps:
+                    return 3
+    if v < m:
+        pv = prev[v]
+        mpv = min(pv, m)
+        pvv = matrix[mpv, v]
+        dv = demand[v]
+        # 4
+        if u < v and u != pv and u != y:
+            gain_u = matrix[mp, v] + matrix[v, mx] - there - ux
+            gain_v = matrix[mpv, u] + matrix[u, my] - pvv - vy
+            change = gain_u + gain_v
+            if change < kept - eps if apart else change < -eps:
+                if apart:
+                    change += _excess(bounds, price, load[ru] + dv - du, length[ru] + gain_u)
+                    change += _excess(bounds, price, load[rv] + du - dv, length[rv] + gain_v)
+                    change -= kept
+                if change < -eps:
+                    return 4
+        if x < m:
+            # 5
+            if u != pv and x != pv and u != y:
+                gain_u = matrix[mp, v] + matrix[v, mxx] - there - xn
+                gain_v = matrix[mpv, u] + matrix[x, my] - pvv - vy
+                change = gain_u + gain_v
+                if change < kept - eps if apart else change < -eps:
+                    if apart:
+                        lost = gain_u - ux - service
+                        won = gain_v + ux + service
+                        change += _excess(bounds, price, load[ru] + dv - two, length[ru] + lost)
+                        change += _excess(bounds, price, load[rv] + two - dv, length[rv] + won)
+                        change -= kept
+                    if change < -eps:
+                        return 5
+            # 6
+            if y < m and u < v and y != pu and u != y and x != v and v != xx:
+                yy = min(next[y], m)
+                yn = matrix[y, yy]
+                both = dv + demand[y]
+                gain_u = matrix[mp, v] + matrix[y, mxx] - there - xn
+                gain_v = matrix[mpv, u] + matrix[x, yy] - pvv - yn
+                change = gain_u + gain_v
+                if change < kept - eps if apart else change < -eps:
+                    if apart:
+                        lost = gain_u - ux + vy
+                        won = gain_v + ux - vy
+                        change += _excess(bounds, price, load[ru] + both - two, length[ru] + lost)
+                        change += _excess(bounds, price, load[rv] + two - both, length[rv] + won)
+                        change -= kept
+                    if change < -eps:
+                        return 6
+    if not apart:
+        # 7
+        if place[u] < place[v] and x != v and uv + matrix[mx, my] - ux - vy < -eps:
+            return 7
+        return 0
+    # 8
+    if v < m or y < m:
+        change = uv + matrix[mx, my] - ux - vy
+        if change < kept - eps:
+            front = load_to[u] + load_to[v]
+            way = length_to[u] + length_to[v] + uv
+            rest = load[ru] + load[rv] - front
+            back = length[ru] + length[rv] + change - way
+            change += _excess(bounds, price, front, way) + _excess(bounds, price, rest, back) - kept
+            if change < -eps:
+                return 8
+    # 9
+    change = matrix[u, my] + matrix[mv, mx] - ux - vy
+    if change < kept - eps:
+        front = load_to[u] + load[rv] - load_to[v]
+        way = length_to[u] + matrix[u, my] + length[rv] - length_to[v] - vy
+        rest = load[ru] + load[rv] - front
+        back = length[ru] + length[rv] + change - way
+        change += _excess(bounds, price, front, way) + _excess(bounds, price, rest, back) - kept
+        if change < -eps:
+            return 9
+    return 0
+
+
+@inlined
+def _cross(m, next, prev, u, v, ru, rv, turned, listed, other):
+    """Join the rests of two routes anew: behind u comes v and the way before it, or the rest of v's
+    route."""
+    a = 0
+    b = 0
+    here = next[m + ru]
+    stop = next[u]
+    while here != stop:
+        listed[a] = here
+        a += 1
+        here = next[here]
+    if turned:
+        here = v
+        while here < m:
+            listed[a] = here
+            a += 1
+            here = prev[here]
+        here = prev[m + ru]
+        while here != u:
+            other[b] = here
+            b += 1
+            here = prev[here]
+        here = next[v]
+    else:
+        here = next[v]
+        while here < m:
+            listed[a] = here
+            a += 1
+            here = next[here]
+        here = next[m + rv]
+        stop = next[v]
+        while here != stop and here < m:
+            other[b] = here
+            b += 1
+            here = next[here]
+        here = next[u]
+    while here < m:
+        other[b] = here
+        b += 1
+        here = next[here]
+    _relink(next, prev, m + ru, listed, a)
+    _relink(next, prev, m + rv, other, b)
+
+
+@kernel
+def _sketch(slots, m):
+    """Cheapest places per route and customer: when they were found, where, at which cost.
+
+    And what is saved by taking a customer out.
+    """
+    when = np.full((slots, m), -1, np.int64)
+    where = np.empty((slots, m, PLACES), np.int32)
+    costs = np.empty((slots, m, PLACES), np.float64)
+    return when, where, costs, np.empty(m, np.float64)
+
+
+@inlined
+def _meet(near, m, next, route, a, b):
+    """Whether a customer of route a has one of route b among its nearest."""
+    here = next[m + a]
+    while here < m:
+        for c in range(min(near.shape[1], 5)):
+            v = near[here, c]
+            if v < 0:
+                break
+            if route[v] == b:
+                return True
+        here = next[here]
+    return False
+
+
+@inlined
+def _look(matrix, m, next, changed, moves, when, where, costs, u, r):
+    """Remember the cheapest places for u in route r."""
+    if when[r, u] >= changed[r]:
+        return
+    when[r, u] = moves
+    for i in range(PLACES):
+        where[r, u, i] = -1
+        costs[r, u, i] = np.inf
+    here = m + r
+    while True:
+        after = next[here]
+        a, b = min(here, m), min(after, m)
+        added = matrix[a, u] + matrix[u, b] - matrix[a, b]
+        if added < costs[r, u, PLACES - 1]:
+            i = PLACES - 1
+            while i > 0 and costs[r, u, i - 1] > added:
+                costs[r, u, i] = costs[r, u, i - 1]
+                where[r, u, i] = where[r, u, i - 1]
+                i -= 1
+            costs[r, u, i] = added
+            where[r, u, i] = here
+        here = after
+        if here >= m:
+            break
+
+
+@inlined
+def _cheapest(matrix, m, next, prev, where, costs, u, v, r):
+    """The cheapest place for u in route r once v has left it: (cost, place before it)."""
+    a, b = min(prev[v], m), min(next[v], m)
+    best = matrix[a, u] + matrix[u, b] - matrix[a, b]
+    at = prev[v]
+    for i in range(PLACES):
+        here = where[r, u, i]
+        if here < 0:
+            break
+        if here != v and next[here] != v:
+            if costs[r, u, i] < best:
+                best = costs[r, u, i]
+                at = here
+            break
+    return best, at
+
+
+@inlined
+def _trade_best(
+    matrix, demand, bounds, price, m, next, prev, load, length, extra, changed, moves, sketch, a, b
+):
+    """The best trade of a customer of each of two routes, or move of one; whether it paid.
+
+    Both go to their best places in the other route, not into each other's (SWAP*).
+    """
+    service = bounds.service
+    when, where, costs, out = sketch
+    eps = 1e-7
+    for side in range(2):
+        r, s = (a, b) if side == 0 else (b, a)
+        u = next[m + r]
+        while u < m:
+            _look(matrix, m, next, changed, moves, when, where, costs, u, s)
+            p, n = min(prev[u], m), min(next[u], m)
+            out[u] = matrix[p, n] - matrix[p, u] - matrix[u, n]
+            u = next[u]
+    kept = extra[a] + extra[b]
+    best = -eps
+    best_u, best_v, best_at, best_back = -1, -1, -1, -1
+    u = next[m + a]
+    while u < m:
+        v = next[m + b]
+        while v < m:
+            if out[u] + out[v] - kept < best:
+                shift = demand[u] - demand[v]
+                over = price.load * max(0.0, load[a] - shift - bounds.load)
+                over += price.load * max(0.0, load[b] + shift - bounds.load) - kept
+                if over + out[u] + out[v] < best:
+                    in_u, at = _cheapest(matrix, m, next, prev, where, costs, u, v, b)
+                    in_v, back = _cheapest(matrix, m, next, prev, where, costs, v, u, a)
+                    change = out[u] + in_u + out[v] + in_v
+                    if change + over < best:
+                        change += _excess(bounds, price, load[a] - shift, length[a] + out[u] + in_v)
+                        change += _excess(bounds, price, load[b] + shift, length[b] + out[v] + in_u)
+                        change -= kept
+                        if change < best:
+                            best = change
+                            best_u, best_v, best_at, best_back = u, v, at, back
+            v = next[v]
+        u = next[u]
+    for side in range(2):
+        r, s = (a, b) if side == 0 else (b, a)
+        u = next[m + r]
+        while u < m:
+            added = costs[s, u, 0]
+            change = out[u] + added - kept
+            if change < best:
+                change += _excess(bounds, price, load[r] - demand[u], length[r] + out[u] - service)
+                change += _excess(bounds, price, load[s] + demand[u], length[s] + added + service)
+                if change < best:
+                    best = change
+                    best_u, best_v, best_at, best_back = u, -1, where[s, u, 0], -1
+            u = next[u]
+    if best_u < 0:
+        return False
+    if best_v < 0:
+        _move_behind(next, prev, best_u, best_at)
+    else:
+        # a place before which the other one stands is behind that one's predecessor then
+        _move_behind(next, prev, best_u, best_at)
+        _move_behind(next, prev, best_v, best_back)
+    return True
+
+
+@kernel
+def crossed(first, second, state):
+    """A sequence that keeps a stretch of the first and takes the rest as the second goes on."""
+    m = len(first)
+    begin, end = random_below(state, m), random_below(state, m)
+    child = np.empty(m, np.int32)
+    taken = np.zeros(m, np.bool_)
+    i = begin
+    while True:
+        child[i] = first[i]
+        taken[first[i]] = True
+        if i == end:
+            break
+        i = (i + 1) % m
+    w = (end + 1) % m
+    for i in range(m):
+        node = second[(end + 1 + i) % m]
+        if not taken[node]:
+            child[w] = node
+            w = (w + 1) % m
+    return child
+
+
+@kernel
+def in_circle(points, order, ends):
+    """The routes by the direction in which their middle lies; empty ones are left out."""
+    routes = len(ends)
+    angle = np.empty(routes, np.float64)
+    w = 0
+    for r in range(routes):
+        x, y = 0.0, 0.0
+        for i in range(w, ends[r]):
+            x += points[order[i], 0]
+            y += points[order[i], 1]
+        angle[r] = np.arctan2(y, x) if ends[r] > w else np.inf
+        w = ends[r]
+    found = np.empty(len(order), np.int32)
+    found_ends = np.empty(routes, np.int32)
+    w = 0
+    used = 0
+    for r in np.argsort(angle, kind="mergesort"):
+        for i in range(ends[r - 1] if r > 0 else 0, ends[r]):
+            found[w] = order[i]
+            w += 1
+        if angle[r] < np.inf:
+            found_ends[used] = w
+            used += 1
+    return found, found_ends[:used].copy()
+
+
+@kernel
+def measure(land, order, ends):
+    """(length of all routes, load beyond the limit, length beyond the limit)."""
+    total, overload, overlength = 0.0, 0.0, 0.0
+    bounds = land.bounds
+    m = len(order)
+    w = 0
+    for r in range(len(ends)):
+        load, length = 0.0, 0.0
+        last = m
+        for i in range(w, ends[r]):
+            load += land.demand[order[i]]
+            length += land.matrix[last, order[i]]
+            last = order[i]
+        length += land.matrix[last, m]
+        total += length
+        length += bounds.service * (ends[r] - w)
+        overload += max(0.0, load - bounds.load)
+        if length > bounds.length * (1.0 + LOOSE):
+            overlength += length - bounds.length
+        w = ends[r]
+    return total, overload, overlength
+
+
+def land_of(matrix: Floats, demand: Ints, near: Index, bounds: Bounds) -> Land:
+    """Distances with the depot last, demands, nearest customers (-1 for none), and limits.
+
+    Neighbours are made mutual: who is near me, I am near to.
+    """
+    m, k = near.shape
+    one = np.repeat(np.arange(m), k)
+    two = near.ravel()
+    one, two = one[two >= 0], two[two >= 0]
+    pairs = np.unique(np.concatenate((one * m + two, two * m + one)))
+    one, two = pairs // m, pairs % m
+    ranked = np.lexsort((two, matrix[one, two], one))
+    one, two = one[ranked], two[ranked]
+    count = np.bincount(one, minlength=m)
+    both = np.full((m, int(count.max(initial=0))), -1, np.int32)
+    both[one, np.arange(len(one)) - np.repeat(np.cumsum(count) - count, count)] = two
+    return Land(matrix, demand.astype(np.float64), both, bounds)

@@ -1,0 +1,123 @@
+"""A population of plans: who stays, what overload costs, and how good the children get."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+
+import numpy as np
+import pytest
+import reference as ref
+
+import drhg
+from drhg import route_breeding as rb
+from drhg.construct import construct
+from drhg.problem import Instance, Metric
+from drhg.route_descent import Price
+from drhg.search import Snapshot, Task, task_of
+
+
+def task(instance: Instance, threads: int = 2, seed: int = 0) -> Task:
+    return task_of(instance, construct(instance, "savings", seed)[0], seed, threads)
+
+
+def bred(work: Task, count: int, max_iters: int | None = None) -> list[Snapshot]:
+    with ThreadPoolExecutor(work.threads) as pool:
+        return list(islice(rb.breed(work, pool, max_iters), count))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("metric", [Metric.EXACT, Metric.EUC_2D, Metric.EXPLICIT])
+def test_every_snapshot_is_a_valid_plan_of_its_cost(threads: int, metric: Metric) -> None:
+    rng = np.random.default_rng(5)
+    instance, _ = ref.random_plan(rng, 30, "uniform", metric, limit=True, fleet=True)
+    work = task(instance, threads)
+    costs = []
+    for found in bred(work, 60):
+        assert drhg.check(instance, found.solution()) == []
+        assert found.cost == pytest.approx(float(drhg.cost(instance, found.solution())))
+        assert found.iterations == rb.BATCH * threads * 30
+        costs.append(found.cost)
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] <= drhg.cost(instance, work.start)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_small_plans_become_optimal(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    instance, _ = ref.random_plan(rng, 6, "uniform", Metric.EUC_2D, limit=seed % 2 == 0)
+    assert bred(task(instance), 40)[-1].cost == ref.best_plan(instance)[0]
+
+
+def test_same_seed_and_threads_same_plan() -> None:
+    instance = drhg.uniform_cvrp(50, seed=3)
+    costs = [[s.cost for s in bred(task(instance, seed=seed), 60)] for seed in (1, 1, 2)]
+    assert costs[0] == costs[1] != costs[2]
+
+
+def test_plans_differ_where_customers_have_other_neighbours() -> None:
+    breeder = rb.Breeder(task(drhg.uniform_cvrp(6, seed=1)))
+
+    def plan(*routes: list[int]) -> rb.Plan:
+        order = np.array([i for route in routes for i in route], np.int32)
+        return breeder.plan(order, np.cumsum([len(r) for r in routes]).astype(np.int32))
+
+    one = plan([0, 1, 2], [3, 4, 5])
+    assert one.after.tolist() == [1, 2, -1, 4, 5, -1]
+    assert one.before.tolist() == [-1, 0, 1, -1, 3, 4]
+    same, turned = plan([3, 4, 5], [0, 1, 2], []), plan([2, 1, 0], [5, 4, 3])
+    joined, mixed = plan([0, 1, 2, 3, 4, 5]), plan([0, 4, 2], [3, 1, 5])
+    # joined: 2 is followed by another, and 3 comes no longer first
+    # mixed: 0, 1, 3 and 4 are followed by others
+    assert one.apart([same, turned, joined, mixed]) == pytest.approx([0.0, 0.0, 2 / 6, 4 / 6])
+
+
+def test_a_group_keeps_the_best_and_no_doubles() -> None:
+    breeder = rb.Breeder(task(drhg.uniform_cvrp(30, seed=1)))
+    price = Price(1.0, 1.0)
+    group = rb.Group(rb.GROUP)
+    rng = np.random.default_rng(0)
+    plans = []
+    for i in range(int((1 + rb.BROOD) * rb.GROUP) + 1):
+        order = rng.permutation(30).astype(np.int32)
+        if i % 10 == 1:
+            order = plans[-1].order
+        plans.append(breeder.plan(order, np.array([10, 20, 30], np.int32)))
+        group.add(plans[-1], price)
+    assert len(group.plans) == rb.GROUP
+    costs = [plan.priced(price) for plan in group.plans]
+    assert costs == sorted(costs)
+    assert costs[0] == min(plan.priced(price) for plan in plans)
+    assert len({plan.order.tobytes() for plan in group.plans}) == rb.GROUP
+    assert np.argmin(group.fitness) < rb.GROUP // 2
+
+
+def test_overload_gets_dearer_while_too_many_plans_have_it() -> None:
+    breeder = rb.Breeder(task(drhg.uniform_cvrp(30, seed=1)))
+    plan = breeder.plan(np.arange(30, dtype=np.int32), np.array([30], np.int32))
+    assert plan.over[0] > 0.0
+    population = rb.Population(rb.GROUP, Price(10.0, 10.0))
+    for _ in range(rb.REVIEW):
+        population.judge(plan)
+    assert population.price.load == pytest.approx(12.0)
+    assert population.price.length == pytest.approx(8.5)
+
+
+def test_the_last_children_are_no_more_than_asked_for() -> None:
+    work = task(drhg.uniform_cvrp(20, seed=1), threads=3)
+    counts = [found.iterations for found in bred(work, 4, max_iters=250)]
+    assert counts == [120, 120, 10, 0]
+
+
+def test_a_stale_population_is_followed_by_a_larger_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    made = rb.Population.__init__
+
+    def watched(self: rb.Population, size: int, price: Price) -> None:
+        sizes.append(size)
+        made(self, size, price)
+
+    monkeypatch.setattr(rb.Population, "__init__", watched)
+    monkeypatch.setattr(rb, "STALE", 4)
+    bred(task(drhg.uniform_cvrp(8, seed=1)), 300)
+    assert sizes[:4] == [16, 32, 64, 64]

@@ -1,0 +1,145 @@
+"""Moves between whole routes: sequences are cut best, nothing that pays is left undone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference as ref
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drhg import route_descent as rd
+from drhg.compiled import random_state
+from drhg.hypergraph import Index
+
+Case = tuple[rd.Land, rd.Price, int, list[list[int]]]
+
+
+@st.composite
+def lands(draw: st.DrawFn, most: int = 14, metric: bool = False) -> Case:
+    """A land with prices, a fleet, and routes that may be beyond all limits."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    m = draw(st.integers(1, most))
+    points = ref.random_points(rng, m + 1, "uniform" if metric else draw(shapes))
+    matrix = np.hypot(*(points[:, None] - points[None]).transpose(2, 0, 1))
+    if not metric and draw(st.booleans()):
+        matrix = ref.random_matrix(rng, m + 1).astype(float)
+    demand = rng.integers(0, 10, m)
+    capacity = float(max(1, demand.sum() * rng.choice([0.2, 0.5, 1.0])))
+    longest = matrix.mean() * m * rng.choice([0.3, 1.0]) if draw(st.booleans()) else np.inf
+    bounds = rd.Bounds(capacity, float(longest), float(rng.choice([0.0, 1.5])))
+    k = min(m - 1, draw(st.integers(0, 6)))
+    near = np.argsort(matrix[:m, :m] + np.diag(np.full(m, np.inf)), axis=1)[:, :k]
+    price = rd.Price(float(rng.choice([0.1, 5.0])), float(rng.choice([0.1, 5.0])))
+    slots = draw(st.integers(1, m))
+    routes: list[list[int]] = [[] for _ in range(slots)]
+    for node in rng.permutation(m).tolist():
+        routes[int(rng.integers(slots))].append(node)
+    return rd.land_of(matrix, demand, near.astype(np.int32), bounds), price, slots, routes
+
+
+shapes = st.sampled_from(ref.SHAPES)
+seeds = st.integers(0, 2**32)
+
+
+def laid(routes: list[list[int]]) -> tuple[Index, Index]:
+    order = np.array([i for route in routes for i in route], np.int32)
+    return order, np.cumsum([len(route) for route in routes]).astype(np.int32)
+
+
+def lists(order: Index, ends: Index) -> list[list[int]]:
+    return [part.tolist() for part in np.split(order, ends[:-1])]
+
+
+@settings(max_examples=300)
+@given(lands(most=9), seeds)
+def test_a_sequence_is_cut_at_the_least_cost(case: Case, seed: int) -> None:
+    land, price, slots, _ = case
+    order = np.random.default_rng(seed).permutation(len(land.demand)).astype(np.int32)
+    found = lists(order, rd.split(land, order, slots, price))
+    assert len(found) <= slots
+    assert [i for route in found for i in route] == order.tolist()
+    ways = list(ref.splits(order.tolist(), slots))
+    most = 1.5 * land.bounds.load
+    usual = [w for w in ways if all(land.demand[r].sum() <= most or len(r) == 1 for r in w)]
+    best = min(ref.priced(land, way, price) for way in usual or ways)
+    assert ref.priced(land, found, price) == pytest.approx(best, rel=1e-9, abs=1e-9)
+
+
+@settings(max_examples=300)
+@given(lands())
+def test_what_a_plan_is_beyond_its_limits_is_measured(case: Case) -> None:
+    land, price, _, routes = case
+    total, load, length = rd.measure(land, *laid(routes))
+    assert total == pytest.approx(ref.priced(land, routes, rd.Price(0.0, 0.0)))
+    whole = total + price.load * load + price.length * length
+    assert whole == pytest.approx(ref.priced(land, routes, price))
+
+
+@settings(max_examples=300)
+@given(lands(), seeds)
+def test_a_descent_ends_where_no_move_pays(case: Case, seed: int) -> None:
+    land, price, slots, routes = case
+    order, ends = rd.descend(land, *laid(routes), slots, price, random_state(seed))
+    assert sorted(order.tolist()) == list(range(len(land.demand)))
+    assert len(ends) == slots
+    found = lists(order, ends)
+    reached = ref.priced(land, found, price)
+    assert reached <= ref.priced(land, routes, price) + 1e-6
+    for u in range(len(land.demand)):
+        for v in land.near[u]:
+            if v >= 0:
+                for other in ref.route_moves(found, u, int(v)):
+                    if sum(map(len, other)) == len(land.demand):
+                        assert ref.priced(land, other, price) > reached - 1e-6
+        empty = next((r for r, route in enumerate(found) if not route), None)
+        if empty is not None:
+            alone = [[x for x in route if x != u] for route in found]
+            alone[empty] = [u]
+            assert ref.priced(land, alone, price) > reached - 1e-6
+
+
+@settings(max_examples=100)
+@given(lands(most=8, metric=True), seeds)
+def test_routes_that_meet_have_nothing_to_trade(case: Case, seed: int) -> None:
+    land, price, slots, routes = case
+    found = lists(*rd.descend(land, *laid(routes), slots, price, random_state(seed)))
+    reached = ref.priced(land, found, price)
+    for a in range(slots):
+        for b in range(a + 1, slots):
+            if any(v in found[b] for u in found[a] for v in land.near[u, :10]):
+                for other in ref.route_trades(found, a, b):
+                    assert ref.priced(land, other, price) > reached - 1e-6
+
+
+@settings(max_examples=200)
+@given(st.integers(1, 20), seeds)
+def test_a_child_keeps_a_stretch_of_one_and_the_order_of_the_other(m: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    first, second = (rng.permutation(m).astype(np.int32) for _ in range(2))
+    child = rd.crossed(first, second, random_state(seed)).tolist()
+    assert sorted(child) == list(range(m))
+
+    def fits(begin: int, size: int) -> bool:
+        kept = [(begin + i) % m for i in range(size)]
+        rest = [(begin + size + i) % m for i in range(m - size)]
+        inside = {int(first[i]) for i in kept}
+        turned = np.roll(second, -(begin + size)).tolist()
+        return [child[i] for i in kept] == [int(first[i]) for i in kept] and [
+            child[i] for i in rest
+        ] == [x for x in turned if x not in inside]
+
+    assert any(fits(begin, size) for begin in range(m) for size in range(1, m + 1))
+
+
+def test_neighbours_are_mutual_and_sorted() -> None:
+    rng = np.random.default_rng(1)
+    points = rng.random((31, 2))
+    matrix = np.hypot(*(points[:, None] - points[None]).transpose(2, 0, 1))
+    near = np.argsort(matrix[:30, :30] + np.diag(np.full(30, np.inf)), axis=1)[:, :4]
+    bounds = rd.Bounds(10.0, np.inf, 0.0)
+    land = rd.land_of(matrix, np.ones(30, np.int64), near.astype(np.int32), bounds)
+    for u in range(30):
+        row = [v for v in land.near[u].tolist() if v >= 0]
+        assert set(row) == set(near[u].tolist()) | {v for v in range(30) if u in near[v]}
+        assert row == sorted(row, key=lambda v: matrix[u, v])
