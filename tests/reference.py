@@ -584,7 +584,10 @@ def splits(order: Sequence[int], most: int) -> Iterator[list[list[int]]]:
 
 def route_moves(routes: Sequence[Sequence[int]], u: int, v: int) -> Iterator[list[list[int]]]:
     """Plans in which one or two customers from u on are behind v, or trade with those from v on, or
-    in which the ways of both routes are joined anew behind u and v."""
+    in which the ways of both routes are joined anew behind u and v.
+
+    Two that are behind v already are not turned round: that is a way backwards.
+    """
     plan = [list(route) for route in routes]
     at = {node: (r, i) for r, route in enumerate(plan) for i, node in enumerate(route)}
     (r, i), (s, j) = at[u], at[v]
@@ -593,7 +596,7 @@ def route_moves(routes: Sequence[Sequence[int]], u: int, v: int) -> Iterator[lis
         if len(piece) == size and v not in piece:
             without = [[x for x in route if x not in piece] for route in plan]
             p = without[s].index(v)
-            for turned in (piece, piece[::-1]):
+            for turned in (piece,) if r == s and p + 1 == i else (piece, piece[::-1]):
                 yield [
                     route[: p + 1] + turned + route[p + 1 :] if q == s else route
                     for q, route in enumerate(without)

@@ -107,7 +107,7 @@ def _split(land, order, slots, price, most):
                     ends[r] = j
                     j = came[0, j]
                 return ends
-    count = np.argmin(lowest[:, m])
+    count = int(np.argmin(lowest[:, m]))
     if lowest[count, m] == np.inf:
         return np.empty(0, np.int32)
     ends = np.empty(count, np.int32)
