@@ -114,13 +114,15 @@ PARTS: tuple[tuple[str, dict[str, Any], dict[tuple[Any, str], Any]], ...] = (
     ("children by length alone, no diversity", {}, {(search, "FINISH"): 0.0}),
     ("kicks only, no population", {}, {(search, "BREED"): 10**9}),
     ("regions repaired by fast_tsp, k 200 to 800", {"repair": "library"}, {}),
+    ("regions repaired by fast_tsp, no memory of regions",
+     {"repair": "library", "destroy": "cluster"}, {}),
     ("regions repaired by local search, k 20 to 100", {"repair": "local"}, {}),
     ("regions repaired by the network, k 20 to 100", {"repair": "neural"}, {}),
     ("regions repaired by the network, then local search", {"repair": "hybrid"}, {}),
 )  # fmt: skip
 
 
-def ablation(n: int = 1_000, seconds: float = 5.0, count: int = 4) -> None:
+def ablation(part: str, n: int = 1_000, seconds: float = 5.0, count: int = 4) -> None:
     """What each part brings at equal time, on uniform nodes and on a few dense clusters."""
     kinds = {"uniform": drhg.uniform_tsp, "clustered": partial(drhg.clustered_tsp, clusters=5)}
     known = {
@@ -128,6 +130,8 @@ def ablation(n: int = 1_000, seconds: float = 5.0, count: int = 4) -> None:
         for kind, make in kinds.items()
     }
     for label, how, parts in PARTS:
+        if part not in label:
+            continue
         with changed(parts):
             warm_up(n, **({} if how.get("repair") == "library" else how))
             for kind, make in kinds.items():
@@ -150,11 +154,12 @@ def main() -> None:
     )
     parser.add_argument("what", choices=("sizes", "ablation", "million"))
     parser.add_argument("--only", type=int, help="of the sizes, this one")
+    parser.add_argument("--part", default="", help="of the ablation, rows with this word")
     parser.add_argument("--count", type=int, help="instances per size")
     options = parser.parse_args()
     chosen: dict[str, Callable[[], None]] = {
         "sizes": lambda: sizes(options.only, options.count),
-        "ablation": ablation,
+        "ablation": lambda: ablation(options.part),
         "million": million,
     }
     chosen[options.what]()

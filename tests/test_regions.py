@@ -12,7 +12,8 @@ import pytest
 import reference
 
 import drhg
-from drhg import destroy, solver, weights
+from drhg import destroy, search, solver, weights
+from drhg.construct import construct
 from drhg.criteria import improve
 from drhg.errors import DrhgError, ModelError
 from drhg.hypergraph import Nearness, plan_of, reduce, rules_of
@@ -248,6 +249,42 @@ def test_strings_are_neighbours_in_their_routes(seed: int) -> None:
             assert len(places) <= 2 * destroy.LONGEST + 1
 
 
+def test_a_cover_goes_where_nothing_was_done_for_longest() -> None:
+    instance = drhg.uniform_tsp(400, seed=1)
+    work = search.task_of(instance, construct(instance, "greedy", 0)[0], 0, 1)
+    plan = plan_of(work.rules, work.start)
+    cover, rng = destroy.Covering(20, 20), np.random.default_rng(0)
+    seen = np.zeros(400, np.int64)
+    for _ in range(60):  # three times as many nodes as there are
+        cover(work.rules, plan, work.nearness, rng)
+        seen[cover.ranked] += 1
+        cover.learn(0.0)
+    plain = np.zeros(400, np.int64)
+    for centre in rng.integers(400, size=60):
+        plain[work.nearness.around([centre], 20)[0]] += 1
+    assert (seen == 0).sum() < (plain == 0).sum() / 2
+    assert seen.std() < plain.std()
+    again = cover.ranked
+    cover.learn(1.0)  # where something was gained there may be more
+    assert (cover.done[again] == 0).all()
+
+
+def test_a_cover_grows_as_gains_dry_up() -> None:
+    instance = drhg.uniform_tsp(400, seed=1)
+    work = search.task_of(instance, construct(instance, "greedy", 0)[0], 0, 1)
+    plan = plan_of(work.rules, work.start)
+    cover, rng = destroy.Covering(20, 100), np.random.default_rng(0)
+    sizes = []
+    for turn in range(300):
+        cover(work.rules, plan, work.nearness, rng)
+        sizes.append(len(cover.ranked))
+        cover.learn(1.0 if turn < 50 or turn > 200 else 0.0)
+    assert set(sizes[:51]) == {20}
+    assert sizes[51:200] == sorted(sizes[51:200])
+    assert max(sizes) == 100
+    assert sizes[-1] == 20
+
+
 def test_the_choice_follows_the_gain() -> None:
     used = []
 
@@ -283,7 +320,7 @@ def test_a_search_tells_its_operator_what_it_gained() -> None:
     assert start.cost - sum(told) == pytest.approx(found.cost)
 
 
-@pytest.mark.parametrize("name", ["cluster", "strings", "routes", "adaptive"])
+@pytest.mark.parametrize("name", ["cluster", "covering", "strings", "routes", "adaptive"])
 @pytest.mark.parametrize("repair", ["local", "insertion"])
 def test_operators_by_name_give_the_same_every_time(name: str, repair: str) -> None:
     instance = drhg.x_cvrp(60, seed=4)

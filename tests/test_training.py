@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -389,6 +390,16 @@ def test_routes_are_labelled_and_extended(tmp_path: Path) -> None:
         assert cost(instance, best) <= cost(instance, construct(instance, "savings", 0)[0]) + 1e-9
     with pytest.raises(ModelError, match="cannot label"):
         labels.label(tmp_path, 2, 1, routes=True)
+
+
+def test_a_stop_saves_what_is_labelled(tmp_path: Path) -> None:
+    pytest.importorskip("fast_tsp", reason="labels are made by fast_tsp")
+    end = time.monotonic() + 3.0
+    how: dict[str, Any] = {"seconds": 0.2, "workers": 1, "report": lambda _: None}
+    (path,) = labels.label(tmp_path, 20, 50, should_stop=lambda: time.monotonic() > end, **how)
+    with np.load(path) as shard:
+        assert 0 < shard["count"] < 50
+        assert len(shard["tours"]) == shard["count"]
 
 
 def test_a_solver_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

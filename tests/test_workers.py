@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from drhg.errors import DrhgError
@@ -178,3 +179,13 @@ def test_errors_survive_the_journey() -> None:
     error = pickle.loads(pickle.dumps(InstanceError("no nodes", file="a.tsp", line=3)))
     assert type(error) is InstanceError
     assert str(error) == "a.tsp:3: no nodes"
+
+
+def test_labels_on_ray(two_workers: None, tmp_path: Path) -> None:
+    pytest.importorskip("fast_tsp", reason="labels are made by fast_tsp")
+    from drhg.training.labels import label
+
+    (path,) = label(tmp_path, 20, 5, seconds=0.01, ray="local", report=lambda _: None)
+    with np.load(path) as shard:
+        assert (np.sort(shard["tours"], axis=1) == np.arange(20)).all()
+        assert shard["count"] == 5

@@ -18,6 +18,9 @@ WINDOW = 10_000  # positions up to which a destroyed cluster may spread along th
 LONGEST = 10.0  # customers of a string, at most
 FLOOR = 0.2  # share of the choices that is the same for every operator
 KEEP = 0.98  # of what was learnt stays, each time an operator is used
+CHOICES = 16  # centres of which the one left alone for longest is taken
+GROW = 1.02  # times as many nodes after a step that gained nothing
+SHRINK = 0.95  # after one that did
 
 Destroy: TypeAlias = Callable[[Rules, Plan, Nearness, np.random.Generator], tuple[Index, Index]]
 """Choose what to cut: rows of cut positions and how many each has."""
@@ -119,6 +122,41 @@ def _neighbours_by_route(
     _, first = np.unique(plan.route[plan.pos[near]], return_index=True)
     found: Index = near[np.sort(first)]
     return found
+
+
+class Covering:
+    """Clusters that cover the solution: where nothing was done for longest, larger as gains dry up.
+
+    Of some random centres the one is taken whose node was destroyed longest ago; what was repaired
+    with a gain counts as not done yet, because there may be more. The number of nodes starts low.
+    """
+
+    def __init__(self, low: int, high: int, depot_edges: str = "adjacent") -> None:
+        self.low, self.high, self.depot_edges = low, high, depot_edges
+        self.size = float(low)
+        self.turn = 0
+        self.done = np.zeros(0, np.int64)  # (n,): when a node was last destroyed in vain
+        self.ranked = np.zeros(0, np.int32)
+
+    def __call__(
+        self, rules: Rules, plan: Plan, nearness: Nearness, rng: np.random.Generator
+    ) -> tuple[Index, Index]:
+        if len(self.done) != rules.n:
+            self.done = np.zeros(rules.n, np.int64)
+        self.turn += 1
+        k = min(round(self.size), len(nearness.nodes))
+        few = rng.choice(nearness.nodes, size=CHOICES)
+        centre = few[np.argmin(self.done[few])]
+        ranked = nearness.around([centre], k)
+        self.ranked = ranked[0]
+        return destroy_nearest(rules, plan, ranked, k, depot_edges=self.depot_edges, reach=WINDOW)
+
+    def learn(self, gain: float) -> None:
+        """What the last call gained; nothing if its repair was not accepted or is no better."""
+        gained = gain > 0.0
+        self.done[self.ranked] = 0 if gained else self.turn
+        size = self.size * (SHRINK if gained else GROW)
+        self.size = min(max(size, self.low), self.high)
 
 
 class Adaptive:

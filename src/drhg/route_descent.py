@@ -21,6 +21,7 @@ from drhg.hypergraph import Index
 from drhg.problem import Floats, Ints
 
 PLACES = 3  # cheapest places in a route that are remembered for a customer
+TINY = 1e-7  # what is less is no gain
 LOOSE = 1e-10  # by which share a length may be beyond its limit, for rounding
 
 
@@ -341,6 +342,20 @@ def descend(land, order, ends, slots, price, state):
 
 
 @inlined
+def _pays(bounds, price, apart, kept, change, load_u, length_u, load_v, length_v):
+    """Whether a move is worth it: the change of all lengths, and what both routes are then.
+
+    `kept` is what they pay now for being beyond their limits. Within one route only lengths count.
+    """
+    if not apart:
+        return change < -TINY
+    if change >= kept - TINY:
+        return False
+    change += _excess(bounds, price, load_u, length_u) + _excess(bounds, price, load_v, length_v)
+    return change - kept < -TINY
+
+
+@inlined
 def _best_of_pair(
     matrix, demand, bounds, price, m, next, prev, place, load_to, length_to, load, length, extra,
     ru, rv, u, v,
@@ -352,134 +367,92 @@ def _best_of_pair(
     of their routes joined anew, turned round and not.
     """
     service = bounds.service
-    eps = 1e-7
     x, y, pu = next[u], next[v], prev[u]
     mv, mx, my, mp = min(v, m), min(x, m), min(y, m), min(pu, m)
     apart = ru != rv
     kept = extra[ru] + extra[rv]
+    load_u, load_v, way_u, way_v = load[ru], load[rv], length[ru], length[rv]
     du = demand[u]
-    there = matrix[mp, u]
-    ux = matrix[u, mx]
-    vy = matrix[mv, my]
-    uv = matrix[u, mv]
-    # 1
+    pu_u, ux, vy, uv = matrix[mp, u], matrix[u, mx], matrix[mv, my], matrix[u, mv]
     if y != u:
-        gain_u = matrix[mp, mx] - there - ux
+        gain_u = matrix[mp, mx] - pu_u - ux
         gain_v = uv + matrix[u, my] - vy
-        change = gain_u + gain_v
-        if change < kept - eps if apart else change < -eps:
-            if apart:
-                change += _excess(bounds, price, load[ru] - du, length[ru] + gain_u - service)
-                change += _excess(bounds, price, load[rv] + du, length[rv] + gain_v + service)
-                change -= kept
-            if change < -eps:
-                return 1
+        if _pays(
+            bounds, price, apart, kept, gain_u + gain_v,
+            load_u - du, way_u + gain_u - service, load_v + du, way_v + gain_v + service,
+        ):  # fmt: skip
+            return 1
     if x < m:
         xx = next[x]
         mxx = min(xx, m)
-        xn = matrix[x, mxx]
+        x_xx = matrix[x, mxx]
         two = du + demand[x]
         if y != u and v != x:
-            # 2
-            gain_u = matrix[mp, mxx] - there - xn
+            gain_u = matrix[mp, mxx] - pu_u - x_xx
+            moved = ux + 2.0 * service
             gain_v = uv + matrix[x, my] - vy
-            change = gain_u + gain_v
-            if change < kept - eps if apart else change < -eps:
-                if apart:
-                    lost = gain_u - ux - 2.0 * service
-                    won = gain_v + ux + 2.0 * service
-                    change += _excess(bounds, price, load[ru] - two, length[ru] + lost)
-                    change += _excess(bounds, price, load[rv] + two, length[rv] + won)
-                    change -= kept
-                if change < -eps:
-                    return 2
-            # 3
+            if _pays(
+                bounds, price, apart, kept, gain_u + gain_v,
+                load_u - two, way_u + gain_u - moved, load_v + two, way_v + gain_v + moved,
+            ):  # fmt: skip
+                return 2
             gain_v = matrix[mv, x] + matrix[u, my] - vy
-            change = gain_u + gain_v
-            if change < kept - eps if apart else change < -eps:
-                if apart:
-                    lost = gain_u - ux - 2.0 * service
-                    won = gain_v + ux + 2.0 * service
-                    change += _excess(bounds, price, load[ru] - two, length[ru] + lost)
-                    change += _excess(bounds, price, load[rv] + two, length[rv] + won)
-                    change -= kept
-                if change < -eps:
-                    return 3
+            if _pays(
+                bounds, price, apart, kept, gain_u + gain_v,
+                load_u - two, way_u + gain_u - moved, load_v + two, way_v + gain_v + moved,
+            ):  # fmt: skip
+                return 3
     if v < m:
         pv = prev[v]
         mpv = min(pv, m)
-        pvv = matrix[mpv, v]
+        pv_v = matrix[mpv, v]
         dv = demand[v]
-        # 4
         if u < v and u != pv and u != y:
-            gain_u = matrix[mp, v] + matrix[v, mx] - there - ux
-            gain_v = matrix[mpv, u] + matrix[u, my] - pvv - vy
-            change = gain_u + gain_v
-            if change < kept - eps if apart else change < -eps:
-                if apart:
-                    change += _excess(bounds, price, load[ru] + dv - du, length[ru] + gain_u)
-                    change += _excess(bounds, price, load[rv] + du - dv, length[rv] + gain_v)
-                    change -= kept
-                if change < -eps:
-                    return 4
+            gain_u = matrix[mp, v] + matrix[v, mx] - pu_u - ux
+            gain_v = matrix[mpv, u] + matrix[u, my] - pv_v - vy
+            if _pays(
+                bounds, price, apart, kept, gain_u + gain_v,
+                load_u + dv - du, way_u + gain_u, load_v + du - dv, way_v + gain_v,
+            ):  # fmt: skip
+                return 4
         if x < m:
-            # 5
             if u != pv and x != pv and u != y:
-                gain_u = matrix[mp, v] + matrix[v, mxx] - there - xn
-                gain_v = matrix[mpv, u] + matrix[x, my] - pvv - vy
-                change = gain_u + gain_v
-                if change < kept - eps if apart else change < -eps:
-                    if apart:
-                        lost = gain_u - ux - service
-                        won = gain_v + ux + service
-                        change += _excess(bounds, price, load[ru] + dv - two, length[ru] + lost)
-                        change += _excess(bounds, price, load[rv] + two - dv, length[rv] + won)
-                        change -= kept
-                    if change < -eps:
-                        return 5
-            # 6
+                gain_u = matrix[mp, v] + matrix[v, mxx] - pu_u - x_xx
+                gain_v = matrix[mpv, u] + matrix[x, my] - pv_v - vy
+                moved = ux + service
+                if _pays(
+                    bounds, price, apart, kept, gain_u + gain_v,
+                    load_u + dv - two, way_u + gain_u - moved,
+                    load_v + two - dv, way_v + gain_v + moved,
+                ):  # fmt: skip
+                    return 5
             if y < m and u < v and y != pu and u != y and x != v and v != xx:
                 yy = min(next[y], m)
-                yn = matrix[y, yy]
-                both = dv + demand[y]
-                gain_u = matrix[mp, v] + matrix[y, mxx] - there - xn
-                gain_v = matrix[mpv, u] + matrix[x, yy] - pvv - yn
-                change = gain_u + gain_v
-                if change < kept - eps if apart else change < -eps:
-                    if apart:
-                        lost = gain_u - ux + vy
-                        won = gain_v + ux - vy
-                        change += _excess(bounds, price, load[ru] + both - two, length[ru] + lost)
-                        change += _excess(bounds, price, load[rv] + two - both, length[rv] + won)
-                        change -= kept
-                    if change < -eps:
-                        return 6
+                gain_u = matrix[mp, v] + matrix[y, mxx] - pu_u - x_xx
+                gain_v = matrix[mpv, u] + matrix[x, yy] - pv_v - matrix[y, yy]
+                shift = dv + demand[y] - two
+                if _pays(
+                    bounds, price, apart, kept, gain_u + gain_v,
+                    load_u + shift, way_u + gain_u + vy - ux,
+                    load_v - shift, way_v + gain_v + ux - vy,
+                ):  # fmt: skip
+                    return 6
     if not apart:
-        # 7
-        if place[u] < place[v] and x != v and uv + matrix[mx, my] - ux - vy < -eps:
-            return 7
-        return 0
-    # 8
+        turned = uv + matrix[mx, my] - ux - vy
+        return 7 if place[u] < place[v] and x != v and turned < -TINY else 0
+    loads, ways = load_u + load_v, way_u + way_v
     if v < m or y < m:
         change = uv + matrix[mx, my] - ux - vy
-        if change < kept - eps:
-            front = load_to[u] + load_to[v]
-            way = length_to[u] + length_to[v] + uv
-            rest = load[ru] + load[rv] - front
-            back = length[ru] + length[rv] + change - way
-            change += _excess(bounds, price, front, way) + _excess(bounds, price, rest, back) - kept
-            if change < -eps:
-                return 8
-    # 9
+        front, way = load_to[u] + load_to[v], length_to[u] + uv + length_to[v]
+        if _pays(
+            bounds, price, apart, kept, change, front, way, loads - front, ways + change - way
+        ):
+            return 8
     change = matrix[u, my] + matrix[mv, mx] - ux - vy
-    if change < kept - eps:
-        front = load_to[u] + load[rv] - load_to[v]
-        way = length_to[u] + matrix[u, my] + length[rv] - length_to[v] - vy
-        rest = load[ru] + load[rv] - front
-        back = length[ru] + length[rv] + change - way
-        change += _excess(bounds, price, front, way) + _excess(bounds, price, rest, back) - kept
-        if change < -eps:
-            return 9
+    front = load_to[u] + load_v - load_to[v]
+    way = length_to[u] + matrix[u, my] + way_v - length_to[v] - vy
+    if _pays(bounds, price, apart, kept, change, front, way, loads - front, ways + change - way):
+        return 9
     return 0
 
 
@@ -610,7 +583,6 @@ def _trade_best(
     """
     service = bounds.service
     when, where, costs, out = sketch
-    eps = 1e-7
     for side in range(2):
         r, s = (a, b) if side == 0 else (b, a)
         u = next[m + r]
@@ -620,7 +592,7 @@ def _trade_best(
             out[u] = matrix[p, n] - matrix[p, u] - matrix[u, n]
             u = next[u]
     kept = extra[a] + extra[b]
-    best = -eps
+    best = -TINY
     best_u, best_v, best_at, best_back = -1, -1, -1, -1
     u = next[m + a]
     while u < m:

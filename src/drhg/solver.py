@@ -37,12 +37,13 @@ REPAIRS = ("auto", "local", "insertion", "library", "neural", "hybrid")
 NETWORK = ("neural", "hybrid")  # those of them that use one
 LIBRARY_K = 200, 800  # nodes destroyed for a solver from another package
 ROUTES_K = 80, 160  # customers of whole routes for one
-DESTROYS = ("auto", "cluster", "strings", "routes", "adaptive")
+DESTROYS = ("auto", "cluster", "covering", "strings", "routes", "adaptive")
 DEPOT_EDGES = ("adjacent", "touched", "all")
 CENTRES = ("uniform", "grid")
 DEVICES = ("auto", "cpu", "cuda")
 DEFAULT_SECONDS = 10.0
 SLICE_SECONDS = 0.03  # how long compiled code runs before Python looks
+LOOKS = 4.0  # times as long as a look takes, at least
 GRID_ITERS = 1000  # the grid of centres has sqrt(T) cells per side; this is T without a limit
 TRIVIAL = 3  # tours of so many nodes are all the same
 
@@ -129,6 +130,7 @@ class _Board:
         self.cost: float = np.inf  # of the best; inf while customers are left out
         self.trace: list[TracePoint] = []
         self.iterations = self.improved_at = 0
+        self.telling = 0.0  # seconds spent on looking at what the search has
         self.status: str | None = None
         self.error: BaseException | None = None
         self.stop = False  # set under the lock: nothing is offered or reported after it
@@ -318,7 +320,7 @@ def _check(
         raise DrhgError(f"unknown repair {repair!r}; known: {', '.join(REPAIRS)}")
     options.check(repair, destroy)
     if not all(i.is_cvrp for i in instances):
-        if options.destroy not in ("auto", "cluster"):
+        if options.destroy not in ("auto", "cluster", "covering"):
             raise DrhgError(f"destroy {options.destroy!r} is for routes")
         if options.depot_edges != "adjacent":
             raise DrhgError("depot_edges is for routes")
@@ -407,7 +409,9 @@ def _work(board: _Board, *search: Any) -> None:
             if board.stop:
                 return
             board.iterations += snapshot.iterations
+            began = time.perf_counter()
             board.offer(snapshot.cost, snapshot.solution)
+            board.telling += time.perf_counter() - began
             status = board.limits(board.progress())
             if status is not None:
                 board.status = board.status or status
@@ -589,19 +593,23 @@ def _destroy(
 ) -> Destroy:
     """The destroy of a name; by default the paper's, k nodes around a centre.
 
-    Of routes a library gets whole ones.
+    A library is slow: of routes it gets whole ones, of a tour what was left alone for longest.
     """
     from drhg import destroy
 
     name, low_high, edges = options.destroy, options.k or k, options.depot_edges
     if name == "auto":
-        name = "routes" if routes and repair == "library" else "cluster"
+        name = "cluster"
+        if repair == "library" and options.centres == "uniform":
+            name = "routes" if routes else "covering"
     side = 0
     if options.centres == "grid":
         side = max(1, round(math.sqrt(limits.max_iters or GRID_ITERS)))
     cluster = destroy.nearest_cluster(*low_high, depot_edges=edges, grid=side)
     if name == "cluster":
         return cluster
+    if name == "covering":
+        return destroy.Covering(*low_high, depot_edges=edges)
     strings = destroy.adjacent_strings(*low_high, depot_edges=edges)
     whole = destroy.neighbouring_routes(*low_high)
     known: dict[str, Destroy] = {"strings": strings, "routes": whole}
@@ -616,20 +624,24 @@ def _default_start(instance: Instance, by_region: bool) -> str:
 
 
 class _Pace:
-    """How many iterations the next slice may have: about SLICE_SECONDS, and never too many."""
+    """How many iterations the next slice may have: about SLICE_SECONDS, and never too many.
+
+    Looking at a solution takes time in proportion to its size: slices are longer than that, too.
+    """
 
     def __init__(self, board: _Board) -> None:
         self.board = board
         self.size = 1
-        self.last = (time.perf_counter(), board.iterations)
+        self.last = (time.perf_counter(), board.iterations, board.telling)
 
     def __call__(self) -> int:
-        now, done = time.perf_counter(), self.board.iterations
-        spent, iterations = now - self.last[0], done - self.last[1]
+        present = (time.perf_counter(), self.board.iterations, self.board.telling)
+        spent, iterations, telling = (a - b for a, b in zip(present, self.last, strict=True))
         if iterations > 0:
-            rate = iterations / max(spent, 1e-6)
-            self.size = int(max(1, min(2 * self.size, rate * SLICE_SECONDS)))
-        self.last = (now, done)
+            rate = iterations / max(spent - telling, 1e-6)
+            wanted = rate * max(SLICE_SECONDS, LOOKS * telling)
+            self.size = int(max(1, min(2 * self.size, wanted)))
+        self.last = present
         if self.board.limits.max_iters is not None:
-            return max(1, min(self.size, self.board.limits.max_iters - done))
+            return max(1, min(self.size, self.board.limits.max_iters - self.board.iterations))
         return self.size

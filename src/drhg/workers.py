@@ -39,12 +39,13 @@ def spread(
     cores: int = 1,
     attempts: int = ATTEMPTS,
     stopped: Callable[[], bool] | None = None,
+    apart: bool = False,
 ) -> Generator[Done, None, None]:
     """Apply a function to all tasks and yield each end as it comes, in any order.
 
-    One worker means this process. `ray` is the address of a cluster, or "local" for a new one on
-    this machine; a task there takes `cores` cores. Function, tasks and values must be picklable.
-    Once `stopped` says so, processes begin no more tasks, and KeyboardInterrupt is raised in those
+    One worker means this process, unless it is to be `apart`. `ray` is the address of a cluster, or
+    "local" for a new one on this machine; a task there takes `cores` cores. Function, tasks and
+    values must be picklable. Once `stopped` says so, processes begin no more tasks, and KeyboardInterrupt is raised in those
     that run: what they still return is yielded.
 
     >>> [done.value for done in spread(abs, [-1, 2])]
@@ -52,7 +53,7 @@ def spread(
     """
     if ray is not None:
         return _on_ray(function, tasks, ray, workers, cores, attempts)
-    if workers > 1:
+    if workers > 1 or apart:
         return _on_processes(function, tasks, workers, attempts, stopped)
     return _here(function, tasks)
 

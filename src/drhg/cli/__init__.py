@@ -196,8 +196,8 @@ Centres: TypeAlias = Annotated[
 DestroyName: TypeAlias = Annotated[
     str,
     option(REGIONS, "--destroy", metavar="NAME",
-           help="What is cut: auto, cluster (the paper's), and of routes strings, routes (whole "
-                "ones), adaptive (all three, by what they gain)."),
+           help="What is cut: auto, cluster (the paper's), covering (where nothing was done for "
+                "longest), and of routes strings, routes (whole ones), adaptive (by gains)."),
 ]  # fmt: skip
 DepotEdges: TypeAlias = Annotated[
     str,

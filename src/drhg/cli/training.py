@@ -33,6 +33,7 @@ def cores() -> int:
             ("drhg label -n 100 -c 100000 --data labels", "five shards, 17 minutes on two cores"),
             ("drhg label -n 1000 -c 500 --data labels", "about 5 s per instance and core"),
             ("drhg label -n 100 -c 5000 --routes --data labels", "CVRPs, 1 s each"),
+            ("drhg label -n 100 -c 100000 --data labels --ray auto", "on a Ray cluster"),
         ],
         "Run it again to go on where it stopped, or with a larger --count to get more.",
     )
@@ -48,6 +49,10 @@ def label(
         typer.Option("--seconds", min=0.001, help="Per instance; by default enough for its size."),
     ] = None,
     threads: Threads = None,
+    ray: Annotated[
+        str | None,
+        typer.Option("--ray", metavar="ADDRESS|local", help="On a Ray cluster (extra `ray`)."),
+    ] = None,
 ) -> None:
     """Label uniform random instances with near-optimal tours or routes, to learn from."""
     with STOP.patient(), blaming(data):
@@ -55,7 +60,7 @@ def label(
 
         for path in label(
             data, n, count, routes=routes, seed=seed, seconds=seconds, workers=threads or cores(),
-            report=say, should_stop=STOP.requested,
+            ray=ray, report=say, should_stop=STOP.requested,
         ):  # fmt: skip
             print(path)
     raise typer.Exit(STOP.exit_code)

@@ -10,11 +10,9 @@ minutes, so that an interrupted run goes on where it stopped.
 from __future__ import annotations
 
 import io
-import signal
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import active_children, get_context
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,6 +23,7 @@ from drhg.errors import DrhgError, ModelError
 from drhg.generate import uniform_cvrp
 from drhg.problem import Instance, Solution, validated
 from drhg.weights import write_bytes
+from drhg.workers import spread
 
 SHARD = 20_000  # instances per shard
 LARGEST = 65_535  # what fast_tsp takes as a distance
@@ -76,9 +75,42 @@ Problem: TypeAlias = npt.NDArray[np.float64] | Instance
 """What is labelled: the points of a tour, or a CVRP."""
 
 
-def _label(job: tuple[Problem, float]) -> npt.NDArray[np.int64]:
-    problem, seconds = job
-    return plan_of(problem, seconds) if isinstance(problem, Instance) else tour_of(problem, seconds)
+Job: TypeAlias = tuple[Sequence[Problem], float]
+"""Some instances, and the seconds for each."""
+
+
+def _label(job: Job) -> list[npt.NDArray[np.int64]]:
+    problems, seconds = job
+    return [
+        plan_of(problem, seconds) if isinstance(problem, Instance) else tour_of(problem, seconds)
+        for problem in problems
+    ]
+
+
+def _labelled(
+    jobs: Sequence[Job], workers: int, ray: str | None, should_stop: Callable[[], bool]
+) -> Iterator[list[npt.NDArray[np.int64]]]:
+    """The labels of each job, in turn; jobs are done side by side, in processes or on a cluster."""
+    patience = PATIENCE * (1.0 + max(seconds * len(some) for some, seconds in jobs))
+    heard = time.monotonic()
+
+    def stopped() -> bool:
+        if time.monotonic() - heard > patience:
+            raise ModelError("the labelling solver does not come back")
+        return should_stop()
+
+    ready: dict[int, list[npt.NDArray[np.int64]]] = {}
+    turn = 0
+    answers = spread(_label, jobs, workers=workers, ray=ray, stopped=stopped, apart=True)
+    with closing(answers):
+        for done in answers:
+            heard = time.monotonic()
+            if done.error is not None:
+                raise done.error
+            ready[done.index] = done.value
+            while turn in ready:
+                yield ready.pop(turn)
+                turn += 1
 
 
 def _problems(number: int, size: int, n: int, routes: bool) -> Sequence[Problem]:
@@ -116,6 +148,7 @@ def label(
     seed: int = 0,
     seconds: float | None = None,
     workers: int = 2,
+    ray: str | None = None,
     report: Callable[[str], None] = print,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> list[Path]:
@@ -123,7 +156,8 @@ def label(
 
     With `routes` these are CVRPs of n customers. What is there already is kept. `seconds` is per
     instance (see `seconds_for`). Asked to stop, it saves what is done and returns. A solver that
-    does not come back (hygese on two customers) ends the run with what was saved.
+    does not come back (hygese on two customers) ends the run with what was saved. `ray` is the
+    address of a cluster, or "local".
     """
     if n < (5 if routes else 3) or count < 1:
         raise ModelError(f"cannot label {count} instances of {n} nodes")
@@ -133,45 +167,30 @@ def label(
     paths = [folder / f"{kind}{n}-seed{number}.npz" for number, _ in shards]
     todo = sum(max(0, size - _have(p, n)) for p, (_, size) in zip(paths, shards, strict=True))
     begin, done = time.monotonic(), 0
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_calm) as pool:
-        for path, (number, size) in zip(paths, shards, strict=True):
-            known = _read(path, number, n)[:SHARD]
-            if len(known) >= size or should_stop():
-                continue
-            problems = _problems(number, size, n, routes)
-            saved = shown = time.monotonic()
-            fresh = list(known)
-            # a few at a time, for what is handed to the pool is labelled before it can stop
-            ahead = workers * max(1, min(64, int(1 / spent)))
-            for at in range(len(known), size, ahead):
-                jobs = [(problem, spent) for problem in problems[at : at + ahead]]
-                try:
-                    patience = PATIENCE * (1.0 + spent * len(jobs))
-                    share = max(1, ahead // workers)
-                    fresh += pool.map(_label, jobs, chunksize=share, timeout=patience)
-                except TimeoutError:
-                    for worker in active_children():
-                        worker.kill()
-                    raise ModelError("the labelling solver does not come back") from None
-                done += len(jobs)
-                now = time.monotonic()
-                stop = should_stop()
-                if now - saved > SAVE_EVERY or len(fresh) == size or stop:
-                    _save(path, number, n, np.stack(fresh), problems)
-                    saved = now
-                if now - shown > SHOW_EVERY or len(fresh) == size or stop:
-                    left = (todo - done) * (now - begin) / done
-                    report(f"{path.name}: {len(fresh)} of {size}, {left / 60:.0f} min to go")
-                    shown = now
-                if stop:
-                    break
+    for path, (number, size) in zip(paths, shards, strict=True):
+        fresh = list(_read(path, number, n)[:SHARD])
+        if len(fresh) >= size or should_stop():
+            continue
+        problems = _problems(number, size, n, routes)
+        saved, shown, kept = time.monotonic(), time.monotonic(), len(fresh)
+        few = max(1, min(64, int(1 / spent)))  # what is begun is finished before it can stop
+        jobs = [(problems[at : at + few], spent) for at in range(len(fresh), size, few)]
+        for rows in _labelled(jobs, workers, ray, should_stop):
+            fresh += rows
+            done += len(rows)
+            now = time.monotonic()
+            if now - saved > SAVE_EVERY:
+                _save(path, number, n, np.stack(fresh), problems)
+                saved, kept = now, len(fresh)
+            if now - shown > SHOW_EVERY or len(fresh) == size:
+                left = (todo - done) * (now - begin) / done
+                report(f"{path.name}: {len(fresh)} of {size}, {left / 60:.0f} min to go")
+                shown = now
+            if should_stop():
+                break
+        if len(fresh) > kept:
+            _save(path, number, n, np.stack(fresh), problems)
     return [path for path in paths if path.exists()]
-
-
-def _calm() -> None:
-    """Workers finish what they have: signals are for the process that started them."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
 
 
 def _have(path: Path, n: int) -> int:
