@@ -59,7 +59,7 @@ X20 = [
 ]
 ABLATION = ["X-n200-k36", "X-n303-k21", "X-n502-k39", "X-n701-k44"]
 WAYS: list[tuple[str, dict[str, Any]]] = [
-    ("auto: bred up to 400 customers, else strings", {}),
+    ("auto: strings, and a population up to 600", {}),
     ("regions: pyvrp, whole routes", {"repair": "library"}),
     ("regions: pyvrp, clusters, hyper-edges kept", {"repair": "library", "destroy": "cluster"}),
     ("regions: hygese, whole routes", {"repair": "library", "library": "hygese"}),

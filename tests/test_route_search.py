@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
@@ -19,11 +20,11 @@ def task(instance: Instance, threads: int = 2, seed: int = 0, start: str = "savi
 
 
 def snapshots(work: Task, count: int, max_iters: int = 10**9) -> list[Snapshot]:
-    """The first ones; half of the search is over all the time."""
-    return list(islice(rs.routes(work, lambda: 0.5, max_iters), count))
+    """The first ones; a fifth of the search is over all the time."""
+    return list(islice(rs.routes(work, lambda: 0.2, max_iters), count))
 
 
-@pytest.mark.parametrize("n", [40, rs.BREED + 50, rs.SPLIT + 50, 2 * rs.PART + 500])
+@pytest.mark.parametrize("n", [40, rs.SMALL + 50, rs.BREED + 50, 2 * rs.PART + 500])
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_every_snapshot_is_a_valid_plan_of_its_cost(n: int, threads: int) -> None:
     instance = drhg.uniform_cvrp(n, seed=n)
@@ -38,7 +39,7 @@ def test_every_snapshot_is_a_valid_plan_of_its_cost(n: int, threads: int) -> Non
     assert costs[-1] < drhg.cost(instance, work.start)
 
 
-@pytest.mark.parametrize("n", [60, rs.BREED + 50, rs.SPLIT + 50])
+@pytest.mark.parametrize("n", [60, rs.SMALL + 50, rs.BREED + 50])
 def test_same_seed_and_threads_same_plan(n: int) -> None:
     instance = drhg.uniform_cvrp(n, seed=1)
     runs = [drhg.solve(instance, max_iters=12_001, seed=s, threads=2) for s in (3, 3, 4)]
@@ -64,6 +65,24 @@ def test_parts_share_no_route(n: int, threads: int) -> None:
             assert len(together) == len(sizes)
         seen[together] += 1
     assert n >= 5_000 or seen.all()
+
+
+def test_annealing_is_followed_by_breeding(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = []
+
+    def watched(task: Task, *_: object) -> Iterator[Snapshot]:
+        starts.append(task.start)
+        yield Snapshot(1, float(drhg.cost(task.instance, task.start)), lambda: task.start)
+
+    monkeypatch.setattr(rs, "breed", watched)
+    instance = drhg.uniform_cvrp(rs.SMALL + 10, seed=1)
+    over = iter(np.arange(0.0, 1.0, 0.02))
+    found = list(rs.routes(task(instance), lambda: float(next(over)), None))
+    assert len(found) > 3
+    assert found[-1].cost == pytest.approx(min(f.cost for f in found), rel=1e-12)
+    assert drhg.cost(instance, starts[0]) == pytest.approx(found[-1].cost)
+    small = drhg.uniform_cvrp(rs.SMALL, seed=1)
+    assert len(list(rs.routes(task(small), lambda: 0.0, None))) == 1
 
 
 def test_a_matrix_is_enough() -> None:

@@ -19,7 +19,7 @@ LONGEST = 10.0  # customers of a string, at most
 FLOOR = 0.2  # share of the choices that is the same for every operator
 KEEP = 0.98  # of what was learnt stays, each time an operator is used
 CHOICES = 16  # centres of which the one left alone for longest is taken
-GROW = 1.02  # times as many nodes after a step that gained nothing
+GROW = 1.3  # times as many nodes after a step that gained nothing
 SHRINK = 0.95  # after one that did
 
 Destroy: TypeAlias = Callable[[Rules, Plan, Nearness, np.random.Generator], tuple[Index, Index]]

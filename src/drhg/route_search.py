@@ -1,9 +1,9 @@
 """The search for routes: a population of small plans, annealed string removal on large ones.
 
-Small plans are bred (`route_breeding`). Larger ones are annealed: every thread has a plan of its
-own, and now and then all go on from the best. Large ones are shared: all threads work on one plan,
-each on some neighbouring routes at a time; what happens in different parts always fits together. As
-in `search`, nothing here looks at the clock.
+Small plans are bred (`route_breeding`). Larger ones are annealed first: every thread has a plan of
+its own, and now and then all go on from the best, which then joins a population. Large ones are
+shared: all threads anneal one plan, each some neighbouring routes at a time; what happens in
+different parts always fits together. As in `search`, nothing here looks at the clock.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ from drhg.strings import (
 COLD = 0.07  # the last temperature, in mean distances to the fifth neighbour
 HOT = 0.1  # the first one, times the root of the steps per customer that there will be time for
 HOTTEST = 2.0
-SPLIT = 600  # from so many customers on, threads share one plan instead of each having its own
 PART = 1_000  # customers that a thread works on at a time, at most
 TURN = 5_000  # steps on a part before another is chosen
 EXCHANGES = 10  # times that threads with plans of their own take over the best one
-BREED = 400  # up to so many customers a population is better
+SMALL = 150  # up to so many customers a population is best from the beginning
+BREED = 600  # up to so many it is after some annealing; beyond, threads anneal one plan together
+ANNEAL = 0.4  # share of the search that this takes
 CYCLE = 1_000  # steps per customer from hot to cold if nothing says how long the search will last
 
 
@@ -75,20 +76,21 @@ def routes(task: Task, elapsed: Elapsed, max_iters: int | None) -> Iterator[Snap
     """
     field = _field_of(task)
     plan = best = _lists(task, task.start.routes)
-    counter = _Counter(task, elapsed, max_iters)
     size = len(plan.order) + len(plan.absent)
-    shared = size >= max(SPLIT, 1 if task.threads > 1 else PART)
+    share = ANNEAL if SMALL < size <= BREED else 1.0
+    counter = _Counter(task, elapsed, max_iters, share)
+    first = share if share < 1.0 else 0.0
     with ThreadPoolExecutor(task.threads) as pool:
-        if len(plan.absent) or (size > BREED and not shared):
+        if len(plan.absent) or elapsed() < first:
             for best in _own(field, plan, pool, counter):
                 yield _snapshot(best, counter)
-                if (shared or size <= BREED) and not len(best.absent):
+                if not len(best.absent) and elapsed() >= first:
                     break
-        if size <= BREED:
+        if size > BREED:
+            yield from _shared(field, best, pool, counter)
+        else:
             left = None if max_iters is None else max(0, max_iters - counter.done)
             yield from breed(replace(task, start=_solution(best)), pool, left)
-        else:
-            yield from _shared(field, best, pool, counter)
 
 
 def start_of(task: Task) -> tuple[Part, float]:
@@ -117,12 +119,17 @@ def _lists(task: Task, routes: Sequence[Ints]) -> Lists:
 
 
 class _Counter:
-    """Turns: how many steps the next one has, and how hot it is."""
+    """Turns: how many steps the next one has, and how hot; cold after a share of the search."""
 
-    def __init__(self, task: Task, elapsed: Elapsed, max_iters: int | None) -> None:
-        self.task, self.elapsed, self.max_iters = task, elapsed, max_iters
+    def __init__(
+        self, task: Task, elapsed: Elapsed, max_iters: int | None, share: float = 1.0
+    ) -> None:
+        self.task, self._elapsed, self.max_iters, self.share = task, elapsed, max_iters, share
         self.turns = self.done = self.last = 0
-        self.began = elapsed()
+        self.began = self.elapsed()
+
+    def elapsed(self) -> float:
+        return min(1.0, self._elapsed() / self.share)
 
     def _schedule(self) -> tuple[float, float]:
         """The share of the search that is over, and how many steps it will have in all.

@@ -45,8 +45,8 @@ def spread(
 
     One worker means this process, unless it is to be `apart`. `ray` is the address of a cluster, or
     "local" for a new one on this machine; a task there takes `cores` cores. Function, tasks and
-    values must be picklable. Once `stopped` says so, processes begin no more tasks, and KeyboardInterrupt is raised in those
-    that run: what they still return is yielded.
+    values must be picklable. Once `stopped` says so, processes begin no more tasks, and
+    KeyboardInterrupt is raised in those that run: what they still return is yielded.
 
     >>> [done.value for done in spread(abs, [-1, 2])]
     [1, 2]
