@@ -387,6 +387,8 @@ def best_move(pieces, line, capacity, limit, p, move):
                         x, y, front if side == 0 else back, saved, best, move,
                     )  # fmt: skip
             front = back + 1
+    if fresh and _stretch(depot, count, item, a, z, begin, i, i):  # turned round where it is
+        best = _reverse(far, a, z, edge, end, length, limit, i, i, best, move)
     for c in range(near.shape[1]):
         q = near[p, c]
         if q < 0:
