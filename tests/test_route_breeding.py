@@ -49,6 +49,25 @@ def test_small_plans_become_optimal(seed: int) -> None:
     assert bred(task(instance), 40)[-1].cost == ref.best_plan(instance)[0]
 
 
+def test_lengths_may_need_more_routes_than_loads_do() -> None:
+    free = drhg.uniform_cvrp(60, seed=1)
+    assert free.demand is not None
+    farthest = float(free.distance(free.depot, np.arange(61)).max())
+    instance = drhg.cvrp(free.xy, free.demand, 10**6, max_distance=2.2 * farthest)
+    work = task(instance)
+    assert len(work.start.routes) > 4
+    assert bred(work, 100)[-1].cost < drhg.cost(instance, work.start)
+
+
+def test_the_scale_of_distances_does_not_matter() -> None:
+    small = drhg.uniform_cvrp(40, seed=2)
+    assert small.xy is not None
+    assert small.demand is not None
+    large = drhg.cvrp(1024 * small.xy, small.demand, small.capacity, depot=small.depot)
+    costs = [[s.cost for s in bred(task(instance), 150)] for instance in (small, large)]
+    assert costs[1] == pytest.approx([1024 * cost for cost in costs[0]], rel=1e-12)
+
+
 def test_same_seed_and_threads_same_plan() -> None:
     instance = drhg.uniform_cvrp(50, seed=3)
     costs = [[s.cost for s in bred(task(instance, seed=seed), 60)] for seed in (1, 1, 2)]

@@ -20,7 +20,7 @@ from itertools import zip_longest
 
 import numpy as np
 
-from drhg.compiled import random_state
+from drhg.compiled import random_float, random_state
 from drhg.hypergraph import Index
 from drhg.local_search import neighbour_lists
 from drhg.problem import Floats, Solution
@@ -50,6 +50,7 @@ WANTED = 0.2  # share of children that keep the limits
 REVIEW = 100  # children between two looks at that share
 MEND = 0.5  # probability that a child beyond the limits gets a second descent
 DEAR = 10.0  # times the price there
+CHEAPEST, DEAREST = 1e-3, 1e4  # times the first price
 STALE = 150  # children per plan of a group without anything better, then all is begun anew
 BATCH = 2  # children of a thread between two looks at the population
 
@@ -59,7 +60,7 @@ class Plan:
     """A plan in the population: its routes laid end to end, and what it costs."""
 
     order: Index  # (m,)
-    ends: Index  # (R,): some routes may be empty
+    ends: Index  # (R,): no route is empty
     cost: float
     over: tuple[float, float]  # load and length beyond the limits
     after: Index  # (m,): the next customer, -1 for the depot
@@ -138,7 +139,7 @@ class Population:
     """Both groups, and the price that plans beyond the limits pay."""
 
     def __init__(self, size: int, price: Price) -> None:
-        self.price = price
+        self.price = self._first = price
         self.legal, self.beyond = Group(size), Group(size)
         self._kept = (deque([True] * 20, REVIEW), deque([True] * 20, REVIEW))
         self._born = 0
@@ -153,10 +154,10 @@ class Population:
         self._born += 1
         if self._born % REVIEW == 0:
             prices = []
-            for kept, price in zip(self._kept, self.price, strict=True):
+            for kept, price, first in zip(self._kept, self.price, self._first, strict=True):
                 share = sum(kept) / len(kept)
                 factor = 1.2 if share < WANTED - 0.05 else 0.85 if share > WANTED + 0.05 else 1.0
-                prices.append(min(1e5, max(0.1, price * factor)))
+                prices.append(min(DEAREST * first, max(CHEAPEST * first, price * factor)))
             self.price = Price(*prices)
             self.beyond.sort(self.price)
 
@@ -191,51 +192,46 @@ class Breeder:
         bounds = Bounds(float(rules.capacity), rules.max_length, rules.service)
         self.land: Land = land_of(matrix, demand, local[near], bounds)
         least = -(-int(demand.sum()) // max(1, rules.capacity))
-        self.slots = max(1, min(rules.vehicles, int(1.3 * least) + 3, m))
+        # lengths or large demands may need more routes than all demand together does
+        wanted = max(int(1.3 * least), len(task.start.routes)) + 3
+        self.slots = max(1, min(rules.vehicles, wanted, m))
         xy = np.zeros((instance.n, 2)) if instance.xy is None else instance.xy
         self.points: Floats = np.ascontiguousarray(xy[self.nodes] - xy[rules.depot])
         top = float(demand.max(initial=1)) or 1.0
-        self.price = Price(max(0.1, min(1000.0, float(matrix.max()) / top)), 1.0)
+        self.price = Price(float(matrix.max()) / top, 1.0)
 
     def plan(self, order: Index, ends: Index) -> Plan:
         """Routes as a plan: round the depot, so that a stretch of it is a sector."""
         order, ends = in_circle(self.points, order, ends)
         total, load, length = measure(self.land, order, ends)
         after, before = np.append(order[1:], -1), np.append(-1, order[:-1])
-        inner = ends[:-1]
-        inner = inner[(inner > 0) & (inner < len(order))]
-        after[inner - 1] = -1
-        before[inner] = -1
+        after[ends - 1] = before[ends[:-1]] = -1
         next, prev = np.empty_like(order), np.empty_like(order)
         next[order], prev[order] = after, before
         return Plan(order, ends, total, (load, length), next, prev)
 
     def start(self) -> Plan:
-        """The task's start, improved without leaving the limits."""
+        """The task's start as it is."""
         routes = [self.local[route] for route in self.task.start.routes]
         order = np.concatenate(routes).astype(np.int32)
         ends = np.cumsum([len(route) for route in routes]).astype(np.int32)
         return self.plan(order, ends)
 
-    def descended(self, order: Index, ends: Index, price: Price, stream: int) -> list[Plan]:
-        """What a descent makes of routes, and sometimes that again at a higher price."""
-        state = random_state(self.task.seed, stream)
-        plan = self.plan(*descend(self.land, order, ends, self.slots, price, state))
-        if plan.legal or state[0] / 2.0**64 >= MEND:
-            return [plan]
-        dear = Price(price.load * DEAR, price.length * DEAR)
-        mended = self.plan(*descend(self.land, plan.order, plan.ends, self.slots, dear, state))
-        return [plan, mended] if mended.legal else [plan]
-
     def child(self, pair: tuple[Plan, Plan] | None, price: Price, stream: int) -> list[Plan]:
-        """A child of two plans, or, without parents, of chance."""
+        """A child of two plans, or of chance; if beyond a limit, perhaps mended at a high price."""
+        state = random_state(self.task.seed, stream)
         if pair is None:
             rng = np.random.default_rng([self.task.seed, stream])
             order = rng.permutation(len(self.nodes)).astype(np.int32)
         else:
-            state = random_state(self.task.seed + 1, stream)
             order = crossed(pair[0].order, pair[1].order, state)
-        return self.descended(order, split(self.land, order, self.slots, price), price, stream)
+        ends = split(self.land, order, self.slots, price)
+        plan = self.plan(*descend(self.land, order, ends, self.slots, price, state))
+        if plan.legal or random_float(state) >= MEND:
+            return [plan]
+        dear = Price(price.load * DEAR, price.length * DEAR)
+        mended = self.plan(*descend(self.land, plan.order, plan.ends, self.slots, dear, state))
+        return [plan, mended] if mended.legal else [plan]
 
     def children(
         self, pairs: list[tuple[Plan, Plan] | None], price: Price, stream: int
@@ -244,8 +240,7 @@ class Breeder:
         return [self.child(pair, price, stream + i * threads) for i, pair in enumerate(pairs)]
 
     def solution(self, plan: Plan) -> Solution:
-        ends = plan.ends[np.diff(plan.ends, prepend=0) > 0]
-        return solution_of_lists(self.nodes[plan.order].astype(np.int32), ends)
+        return solution_of_lists(self.nodes[plan.order].astype(np.int32), plan.ends)
 
 
 def breed(task: Task, pool: ThreadPoolExecutor, max_iters: int | None) -> Iterator[Snapshot]:

@@ -21,6 +21,7 @@ from drhg.hypergraph import Index
 from drhg.problem import Floats, Ints
 
 PLACES = 3  # cheapest places in a route that are remembered for a customer
+MEET = 5  # nearest customers of which one must be in the other route, for routes to trade
 TINY = 1e-7  # what is less is no gain
 LOOSE = 1e-10  # by which share a length may be beyond its limit, for rounding
 
@@ -264,7 +265,7 @@ def descend(land, order, ends, slots, price, state):
                     rv = route[v]
                     if turn > 0 and stops[rv] > 0 and max(changed[ru], changed[rv]) <= since:
                         continue
-                    kind = _best_of_pair(
+                    kind = _first_that_pays(
                         matrix, demand, bounds, price, m, next, prev, place, load_to, length_to,
                         load, length, extra, ru, rv, u, v,
                     )  # fmt: skip
@@ -356,7 +357,7 @@ def _pays(bounds, price, apart, kept, change, load_u, length_u, load_v, length_v
 
 
 @inlined
-def _best_of_pair(
+def _first_that_pays(
     matrix, demand, bounds, price, m, next, prev, place, load_to, length_to, load, length, extra,
     ru, rv, u, v,
 ):  # fmt: skip
@@ -389,19 +390,15 @@ def _best_of_pair(
         two = du + demand[x]
         if y != u and v != x:
             gain_u = matrix[mp, mxx] - pu_u - x_xx
+            straight = uv + matrix[x, my] - vy
+            turned = matrix[mv, x] + matrix[u, my] - vy
+            gain_v = min(straight, turned)
             moved = ux + 2.0 * service
-            gain_v = uv + matrix[x, my] - vy
             if _pays(
                 bounds, price, apart, kept, gain_u + gain_v,
                 load_u - two, way_u + gain_u - moved, load_v + two, way_v + gain_v + moved,
             ):  # fmt: skip
-                return 2
-            gain_v = matrix[mv, x] + matrix[u, my] - vy
-            if _pays(
-                bounds, price, apart, kept, gain_u + gain_v,
-                load_u - two, way_u + gain_u - moved, load_v + two, way_v + gain_v + moved,
-            ):  # fmt: skip
-                return 3
+                return 2 if straight <= turned else 3
     if v < m:
         pv = prev[v]
         mpv = min(pv, m)
@@ -518,7 +515,7 @@ def _meet(near, m, next, route, a, b):
     """Whether a customer of route a has one of route b among its nearest."""
     here = next[m + a]
     while here < m:
-        for c in range(min(near.shape[1], 5)):
+        for c in range(min(near.shape[1], MEET)):
             v = near[here, c]
             if v < 0:
                 break

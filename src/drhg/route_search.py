@@ -77,9 +77,8 @@ def routes(task: Task, elapsed: Elapsed, max_iters: int | None) -> Iterator[Snap
     field = _field_of(task)
     plan = best = _lists(task, task.start.routes)
     size = len(plan.order) + len(plan.absent)
-    share = ANNEAL if SMALL < size <= BREED else 1.0
-    counter = _Counter(task, elapsed, max_iters, share)
-    first = share if share < 1.0 else 0.0
+    first = ANNEAL if SMALL < size <= BREED else 0.0
+    counter = _Counter(task, elapsed, max_iters, first or 1.0)
     with ThreadPoolExecutor(task.threads) as pool:
         if len(plan.absent) or elapsed() < first:
             for best in _own(field, plan, pool, counter):

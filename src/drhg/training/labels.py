@@ -173,7 +173,7 @@ def label(
             continue
         problems = _problems(number, size, n, routes)
         saved, shown, kept = time.monotonic(), time.monotonic(), len(fresh)
-        few = max(1, min(64, int(1 / spent)))  # what is begun is finished before it can stop
+        few = max(1, min(64, int(1 / spent)))  # what is begun is lost when it stops
         jobs = [(problems[at : at + few], spent) for at in range(len(fresh), size, few)]
         for rows in _labelled(jobs, workers, ray, should_stop):
             fresh += rows
