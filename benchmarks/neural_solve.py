@@ -4,8 +4,9 @@
     python benchmarks/neural_solve.py 1000 --model run/weights.safetensors --k 20,200
     python benchmarks/neural_solve.py 200 --routes --count 32
 
-Tours are uniform, from random insertion; references are tours by fast_tsp, 0.2 s per 100 nodes on
-all cores, or above 5,000 nodes the expected optimum.
+Tours are uniform, from random insertion; references are tours by drhg's own best mode, 0.5 s per
+100 nodes and at least 1 s (within 0.01 % of the best known, see `tours.py sizes`), or above 5,000
+nodes the expected optimum.
 With --routes: the first instances of the paper's CVRP sets, from clusters by angle with nearest
 neighbours, paired with LKH3's costs (`cvrp_lkh_costs.csv` in $DRHG_DATA) where these are known,
 else with hygese, if --hygese says for how many seconds each.
@@ -26,18 +27,12 @@ import drhg
 from drhg.generate import paper_cvrp
 
 
-def by_fast_tsp(instance: drhg.Instance) -> float:
-    import fast_tsp
-
+def by_best_mode(instance: drhg.Instance) -> float:
     from drhg.benchmark.references import expected_optimum
 
     if instance.n > 5_000:
         return expected_optimum(instance.n)
-    i = np.arange(instance.n)
-    scaled = np.round(instance.distance(i[:, None], i[None, :]) * 40_000).astype(int)
-    seconds, cores = instance.n / 500, os.cpu_count()
-    tour = fast_tsp.find_tour(scaled, duration_seconds=seconds, max_threads=cores)
-    return float(drhg.cost(instance, drhg.Solution([tour])))
+    return float(drhg.solve(instance, time_limit=max(1.0, instance.n / 200)).cost)
 
 
 def by_hygese(instance: drhg.Instance, seconds: float) -> float:
@@ -61,7 +56,8 @@ def by_lkh(n: int) -> dict[int, float]:
 def references(options: argparse.Namespace, instances: list[drhg.Instance]) -> tuple[str, Any]:
     """Who to compare with, and their costs."""
     if not options.routes:
-        return "fast_tsp", np.array([by_fast_tsp(instance) for instance in instances])
+        drhg.solve(instances[0], max_iters=2_000)  # compile
+        return "drhg, auto", np.array([by_best_mode(instance) for instance in instances])
     known = by_lkh(options.n)
     if known:
         return "LKH3", np.array([known[i] for i in range(options.count)])

@@ -651,3 +651,21 @@ def route_trades(
                     plan[first] = [*a[:i], v, *a[i:]]
                     plan[second] = [*b[:j], u, *b[j:]]
                     yield plan
+
+
+def broken_pairs(routes: list[list[int]], others: list[list[int]]) -> float:
+    """The share of customers that are followed by somebody who is no neighbour of theirs in the
+    other plan, or begin a route and are not next to the depot there (each counts)."""
+
+    def neighbours(plan: list[list[int]], customer: int) -> tuple[int, int]:
+        (route,) = [route for route in plan if customer in route]
+        at = [-1, *route, -1].index(customer)
+        return [-1, *route, -1][at - 1], [-1, *route, -1][at + 1]
+
+    everybody = [customer for route in routes for customer in route]
+    broken = 0
+    for customer in everybody:
+        before, after = neighbours(routes, customer)
+        broken += after not in neighbours(others, customer)
+        broken += before == -1 and -1 not in neighbours(others, customer)
+    return broken / len(everybody)

@@ -403,12 +403,15 @@ def test_the_report_says_what_the_rows_say(tmp_path: Path) -> None:
     expected = statistics.mean([1.0, 100 * (11.3 / 11 - 1), 0.0])
     line = next(li for li in text.splitlines() if li.startswith("| TSP100 | fast_tsp"))
     cells = [cell.strip() for cell in line.split("|")[1:-1]]
-    assert cells[2:4] == ["1 s", "3 (+1 failed)"]
+    assert cells[2:4] == ["1 s, 1 thread", "3 (+1 failed)"]
     assert cells[6] == f"{expected:.3f}"
     p = statistics.rank_sum([0.0, 0.0, 0.0], [1.0, 100 * (11.3 / 11 - 1), 0.0])
     assert cells[9] == f"+ {p:.2g}"
     assert "not measured here" in text
-    assert "| tsp | t9 | fast_tsp | 1 s | crashed | exit / 1 |" in text
+    two = [row | {"threads": 2, "gap": 7.0} for row in rows[:2]]
+    lines = [li for li in results.results([*rows, *two]).splitlines() if "| TSP100 | drhg" in li]
+    assert ["2 threads" in line for line in lines] == [False, True]  # apart from each other
+    assert "| tsp | t9 | fast_tsp | 1 s, 1 thread | crashed | exit / 1 |" in text
 
 
 def test_pictures_are_drawn(tmp_path: Path) -> None:
@@ -465,7 +468,7 @@ def bench(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_from_rows_to_results(tmp_path: Path) -> None:
-    words = ["--instances", "1", "--only", "TSP100", "-n", "20", "--against", ""]
+    words = ["--instances", "1", "--only", "TSP100", "-n", "20", "--against", "", "--threads", "1"]
     first = bench("tsp", *words, cwd=tmp_path)
     assert first.returncode == 0, first.stderr
     assert "2 new rows, 0 kept, 0 failed" in first.stderr
@@ -475,7 +478,8 @@ def test_from_rows_to_results(tmp_path: Path) -> None:
     assert "the same" in again.stdout
     done = bench("report", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "| TSP100 | drhg | 20 iterations | 1 |" in (tmp_path / "RESULTS.md").read_text()
+    text = (tmp_path / "RESULTS.md").read_text()
+    assert "| TSP100 | drhg | 20 iterations, 1 thread | 1 |" in text
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import drhg
 from drhg import route_breeding as rb
 from drhg.construct import construct
 from drhg.problem import Instance, Metric
-from drhg.route_descent import Price
+from drhg.route_descent import Price, broken_pairs, links
 from drhg.search import Snapshot, Task, task_of
 
 
@@ -88,13 +88,33 @@ def test_plans_differ_where_customers_have_other_neighbours() -> None:
     joined, mixed = plan([0, 1, 2, 3, 4, 5]), plan([0, 4, 2], [3, 1, 5])
     # joined: 2 is followed by another, and 3 comes no longer first
     # mixed: 0, 1, 3 and 4 are followed by others
-    assert one.apart([same, turned, joined, mixed]) == pytest.approx([0.0, 0.0, 2 / 6, 4 / 6])
+    group = rb.Group(rb.GROUP, 6)
+    for other in (same, turned, joined, mixed, one):  # seen from the last
+        group.add(other, Price(0.0, 0.0))
+    found = dict(zip(group.plans, group.apart[group.plans.index(one)], strict=True))
+    assert found == {one: np.inf, same: 0.0, turned: 0.0, joined: 2 / 6, mixed: 4 / 6}
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_differences_are_those_of_the_definition(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    m, rows = int(rng.integers(1, 12)), 4
+    after, before = np.empty((rows, m), np.int32), np.empty((rows, m), np.int32)
+    plans = []
+    for row in range(rows):
+        order = rng.permutation(m).astype(np.int32)
+        ends = np.append(np.flatnonzero(rng.random(m - 1) < 0.4) + 1, m).astype(np.int32)
+        plans.append([route.tolist() for route in np.split(order, ends[:-1])])
+        after[row], before[row] = links(order, ends)
+    for row in range(rows):
+        expected = [ref.broken_pairs(plans[row], other) for other in plans]
+        assert broken_pairs(after, before, row).tolist() == pytest.approx(expected)
 
 
 def test_a_group_keeps_the_best_and_no_doubles() -> None:
     breeder = rb.Breeder(task(drhg.uniform_cvrp(30, seed=1)))
     price = Price(1.0, 1.0)
-    group = rb.Group(rb.GROUP)
+    group = rb.Group(rb.GROUP, 30)
     rng = np.random.default_rng(0)
     plans = []
     for i in range(int((1 + rb.BROOD) * rb.GROUP) + 1):
@@ -115,7 +135,7 @@ def test_overload_gets_dearer_while_too_many_plans_have_it() -> None:
     breeder = rb.Breeder(task(drhg.uniform_cvrp(30, seed=1)))
     plan = breeder.plan(np.arange(30, dtype=np.int32), np.array([30], np.int32))
     assert plan.over[0] > 0.0
-    population = rb.Population(rb.GROUP, Price(10.0, 10.0))
+    population = rb.Population(rb.GROUP, 30, Price(10.0, 10.0))
     for _ in range(rb.REVIEW):
         population.judge(plan)
     assert population.price.load == pytest.approx(12.0)
@@ -124,17 +144,18 @@ def test_overload_gets_dearer_while_too_many_plans_have_it() -> None:
 
 def test_the_last_children_are_no_more_than_asked_for() -> None:
     work = task(drhg.uniform_cvrp(20, seed=1), threads=3)
-    counts = [found.iterations for found in bred(work, 4, max_iters=250)]
-    assert counts == [120, 120, 10, 0]
+    brood = rb.BATCH * 3 * 20
+    counts = [found.iterations for found in bred(work, 4, max_iters=2 * brood + 10)]
+    assert counts == [brood, brood, 10, 0]
 
 
 def test_a_stale_population_is_followed_by_a_larger_one(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
     made = rb.Population.__init__
 
-    def watched(self: rb.Population, size: int, price: Price) -> None:
+    def watched(self: rb.Population, size: int, customers: int, price: Price) -> None:
         sizes.append(size)
-        made(self, size, price)
+        made(self, size, customers, price)
 
     monkeypatch.setattr(rb.Population, "__init__", watched)
     monkeypatch.setattr(rb, "STALE", 4)

@@ -57,7 +57,7 @@ def test_parts_share_no_route(n: int, threads: int) -> None:
     rng = np.random.default_rng(0)
     seen = np.zeros(len(sizes), int)
     for _ in range(20):
-        chosen = rs._choose(work, plan, rng)
+        chosen = rs._choose(work, plan, rng, rs.PART)
         together = np.concatenate(chosen)
         assert len(set(together.tolist())) == len(together)
         assert all(sizes[part].sum() < rs.PART + sizes.max() for part in chosen)
@@ -83,6 +83,39 @@ def test_annealing_is_followed_by_breeding(monkeypatch: pytest.MonkeyPatch) -> N
     assert drhg.cost(instance, starts[0]) == pytest.approx(found[-1].cost)
     small = drhg.uniform_cvrp(rs.SMALL, seed=1)
     assert len(list(rs.routes(task(small), lambda: 0.0, None))) == 1
+
+
+@pytest.mark.parametrize("metric", ["EXACT", "EUC_2D", "EXPLICIT"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_parts_are_bred_in_the_end(
+    metric: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rs, "SMALL", 20)
+    monkeypatch.setattr(rs, "BREED", 30)
+    monkeypatch.setattr(rs, "LITTER", 25)
+    monkeypatch.setattr(rs, "CHILDREN", 2 * rs.GLANCE)
+    plane = drhg.uniform_cvrp(120, seed=3)
+    assert plane.demand is not None
+    xy = 1000 * np.asarray(plane.xy)
+    limits = {"vehicles": 30, "max_distance": 4000.0, "service_time": 3.0}
+    instance = drhg.cvrp(xy, plane.demand, plane.capacity, metric="EUC_2D", **limits)
+    if metric == "EXPLICIT":
+        i = np.arange(121)
+        far = instance.distance(i[:, None], i[None, :])
+        instance = drhg.cvrp(None, plane.demand, plane.capacity, matrix=far, **limits)
+    elif metric == "EXACT":
+        instance = drhg.cvrp(xy, plane.demand, plane.capacity, **limits)
+    over = [0.0]
+    costs, iterations = [], 0
+    for found in islice(rs.routes(task(instance, threads), lambda: over[0], 10**9), 12):
+        over[0] += 0.3  # three turns of annealing
+        assert drhg.check(instance, found.solution()) == []
+        assert found.cost == pytest.approx(float(drhg.cost(instance, found.solution())), rel=1e-9)
+        costs.append(found.cost)
+        iterations += found.iterations if len(costs) > 3 else 0
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] < costs[2]
+    assert iterations >= 9 * rs.GLANCE * 10  # of parts with at least ten customers
 
 
 def test_a_matrix_is_enough() -> None:

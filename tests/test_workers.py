@@ -99,7 +99,8 @@ def two_workers() -> Iterator[None]:
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     before = dict(os.environ)
     os.environ.update({"PYTHONPATH": path, "RAY_USAGE_STATS_ENABLED": "0"})
-    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False,
+             _node_ip_address="127.0.0.1")  # fmt: skip
     yield
     ray.shutdown()
     os.environ.clear()

@@ -453,11 +453,24 @@ class Solution:
         return f"Solution({len(self.routes)} routes, {nodes} nodes)"
 
 
-def _route_length(instance: Instance, route: Ints) -> float:
-    """Length of one route: closed for a TSP, from and to the depot for a CVRP."""
+def _end_to_end(solution: Solution) -> tuple[Ints, Ints]:
+    """All routes in one array, and where each begins: plans have thousands of short routes."""
+    sizes = [len(route) for route in solution.routes]
+    begins = np.cumsum([0, *sizes], dtype=np.int64)[:-1]
+    return np.concatenate([np.zeros(0, np.int64), *solution.routes]), begins
+
+
+def _route_lengths(instance: Instance, solution: Solution) -> Floats:
+    """Length of each route: closed for a TSP, from and to the depot for a CVRP."""
+    order, begins = _end_to_end(solution)
+    if not len(order):
+        return np.zeros(0)
     if instance.is_cvrp:
-        route = np.concatenate(([instance.depot], route))
-    return float(np.sum(instance.distance(route, np.roll(route, -1))))
+        order = np.insert(order, begins, instance.depot)
+        begins = begins + np.arange(len(begins))
+    after = np.roll(order, -1)
+    after[np.append(begins[1:], len(order)) - 1] = order[begins]
+    return np.add.reduceat(np.asarray(instance.distance(order, after), np.float64), begins)
 
 
 def cost(instance: Instance, solution: Solution) -> Cost:
@@ -468,8 +481,8 @@ def cost(instance: Instance, solution: Solution) -> Cost:
     >>> drhg.cost(square, drhg.Solution([[0, 1, 2, 3]]))
     4.0
     """
-    total = sum(_route_length(instance, route) for route in solution.routes)
-    return round(total) if instance.integral else float(total)
+    total = _route_lengths(instance, solution).sum()
+    return round(float(total)) if instance.integral else float(total)
 
 
 def check(instance: Instance, solution: Solution) -> list[str]:
@@ -480,11 +493,11 @@ def check(instance: Instance, solution: Solution) -> list[str]:
     ['node 3 is not visited']
     """
     n, found = instance.n, []
-    visits = np.zeros(n, dtype=np.int64)
-    for r, route in enumerate(solution.routes, start=1):
-        outside = (route < 0) | (route >= n)
-        found += [f"route {r} names node {i + 1}, which does not exist" for i in route[outside]]
-        np.add.at(visits, route[~outside], 1)
+    order, begins = _end_to_end(solution)
+    outside = np.flatnonzero((order < 0) | (order >= n))
+    for at, r in zip(outside, np.searchsorted(begins, outside, side="right"), strict=True):
+        found.append(f"route {r} names node {order[at] + 1}, which does not exist")
+    visits = np.bincount(np.delete(order, outside), minlength=n)
     if instance.is_cvrp:
         if visits[instance.depot]:
             found.append(f"the depot (node {instance.depot + 1}) stands inside a route")
@@ -493,7 +506,7 @@ def check(instance: Instance, solution: Solution) -> list[str]:
         found.append(f"a tour is one route, not {len(solution.routes)}")
     found += [f"node {i + 1} is not visited" for i in np.flatnonzero(visits == 0)]
     found += [f"node {i + 1} is visited {visits[i]} times" for i in np.flatnonzero(visits > 1)]
-    if any(((route < 0) | (route >= n)).any() for route in solution.routes):
+    if len(outside):
         return found
     if instance.demand is not None and instance.capacity is not None:
         found += _route_violations(instance, solution)
@@ -505,19 +518,20 @@ def check(instance: Instance, solution: Solution) -> list[str]:
 def _route_violations(instance: Instance, solution: Solution) -> list[str]:
     assert instance.demand is not None
     assert instance.capacity is not None
-    found, scale = [], instance.demand_scale
-    for r, route in enumerate(solution.routes, start=1):
-        load = int(instance.demand[route].sum())
-        if load > instance.capacity:
-            found.append(
-                f"route {r} carries {load / scale:g}, capacity is {instance.capacity / scale:g}"
-            )
-        if instance.max_distance is not None:
-            length = _route_length(instance, route) + instance.service_time * len(route)
-            if length > instance.max_distance * (1 + 1e-9):
-                found.append(f"route {r} is {length:g} long, allowed is {instance.max_distance:g}")
-    if instance.vehicles is not None and len(solution.routes) > instance.vehicles:
-        found.append(f"{len(solution.routes)} routes, but only {instance.vehicles} vehicles")
+    found, scale, routes = [], instance.demand_scale, solution.routes
+    order, begins = _end_to_end(solution)
+    loads = np.add.reduceat(instance.demand[order], begins) if len(begins) else begins
+    for r in np.flatnonzero(loads > instance.capacity):
+        load, capacity = int(loads[r]) / scale, instance.capacity / scale
+        found.append(f"route {r + 1} carries {load:g}, capacity is {capacity:g}")
+    if instance.max_distance is not None:
+        stops = np.array([len(route) for route in routes], np.int64)
+        lengths = _route_lengths(instance, solution) + instance.service_time * stops
+        for r in np.flatnonzero(lengths > instance.max_distance * (1 + 1e-9)):
+            allowed = f"allowed is {instance.max_distance:g}"
+            found.append(f"route {r + 1} is {lengths[r]:g} long, {allowed}")
+    if instance.vehicles is not None and len(routes) > instance.vehicles:
+        found.append(f"{len(routes)} routes, but only {instance.vehicles} vehicles")
     return found
 
 

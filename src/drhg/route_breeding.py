@@ -11,12 +11,14 @@ As in `search`, nothing here looks at the clock.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 
@@ -28,10 +30,12 @@ from drhg.route_descent import (
     Bounds,
     Land,
     Price,
+    broken_pairs,
     crossed,
     descend,
     in_circle,
     land_of,
+    links,
     measure,
     split,
 )
@@ -52,10 +56,10 @@ MEND = 0.5  # probability that a child beyond the limits gets a second descent
 DEAR = 10.0  # times the price there
 CHEAPEST, DEAREST = 1e-3, 1e4  # times the first price
 STALE = 150  # children per plan of a group without anything better, then all is begun anew
-BATCH = 2  # children of a thread between two looks at the population
+BATCH = 4  # children of a thread between two looks at the population
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
     """A plan in the population: its routes laid end to end, and what it costs."""
 
@@ -73,31 +77,30 @@ class Plan:
     def priced(self, price: Price) -> float:
         return self.cost + price.load * self.over[0] + price.length * self.over[1]
 
-    def apart(self, others: list[Plan]) -> Floats:
-        """The share of customers whose neighbours are others there (broken pairs)."""
-        after = np.array([p.after for p in others])
-        before = np.array([p.before for p in others])
-        broken = (self.after != after) & (self.after != before)
-        first = (self.before < 0) & (before >= 0) & (after >= 0)
-        return np.asarray((broken.sum(axis=1) + first.sum(axis=1)) / max(1, len(self.order)))
-
 
 class Group:
     """Plans by rising cost, and how far they are from each other."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, customers: int) -> None:
         self.size = size
         self.plans: list[Plan] = []
-        self._apart: Floats = np.zeros((0, 0))
+        most = int((1.0 + BROOD) * size) + 2
+        self._rows: list[int] = []  # of each plan in the arrays below
+        self._free = list(range(most))
+        self._after = np.zeros((most, customers), np.int32)
+        self._before = np.zeros((most, customers), np.int32)
+        self._apart: Floats = np.full((most, most), np.inf)
         self._fitness: Floats | None = None
 
     def add(self, plan: Plan, price: Price) -> None:
-        far = plan.apart(self.plans) if self.plans else np.zeros(0)
-        costs = [p.priced(price) for p in self.plans]
-        at = int(np.searchsorted(costs, plan.priced(price)))
+        row = self._free.pop()
+        self._after[row], self._before[row] = plan.after, plan.before
+        far = broken_pairs(self._after, self._before, row)
+        self._apart[row] = self._apart[:, row] = far
+        self._apart[row, row] = np.inf
+        at = bisect_left(self.plans, plan.priced(price), key=lambda p: p.priced(price))
         self.plans.insert(at, plan)
-        wide = np.insert(self._apart, at, far, axis=0)
-        self._apart = np.insert(wide, at, np.insert(far, at, np.inf), axis=1)
+        self._rows.insert(at, row)
         self._fitness = None
         if len(self.plans) > (1.0 + BROOD) * self.size:
             while len(self.plans) > self.size:
@@ -107,15 +110,20 @@ class Group:
         """After the price has changed."""
         ranked = np.argsort([p.priced(price) for p in self.plans], kind="stable")
         self.plans = [self.plans[i] for i in ranked]
-        self._apart = self._apart[np.ix_(ranked, ranked)]
+        self._rows = [self._rows[i] for i in ranked]
         self._fitness = None
 
+    @property
+    def apart(self) -> Floats:
+        """The share of customers whose neighbours are others in another plan; inf for itself."""
+        return self._apart[np.ix_(self._rows, self._rows)]
+
     def _drop_worst(self) -> None:
-        double = self._apart.min(axis=1) == 0.0
+        double = self.apart.min(axis=1) == 0.0
         worth = self.fitness + 1e3 * double
         worst = 1 + int(np.argmax(worth[1:]))  # never the best
         del self.plans[worst]
-        self._apart = np.delete(np.delete(self._apart, worst, axis=0), worst, axis=1)
+        self._free.append(self._rows.pop(worst))
         self._fitness = None
 
     @property
@@ -127,7 +135,7 @@ class Group:
                 self._fitness = np.zeros(1)
             else:
                 close = min(CLOSE, size - 1)
-                nearest = np.partition(self._apart, close - 1, axis=1)[:, :close].mean(axis=1)
+                nearest = np.partition(self.apart, close - 1, axis=1)[:, :close].mean(axis=1)
                 rank = np.empty(size)
                 rank[np.argsort(-nearest, kind="stable")] = np.arange(size)
                 weight = max(0.0, 1.0 - ELITE / size)
@@ -138,9 +146,9 @@ class Group:
 class Population:
     """Both groups, and the price that plans beyond the limits pay."""
 
-    def __init__(self, size: int, price: Price) -> None:
+    def __init__(self, size: int, customers: int, price: Price) -> None:
         self.price = self._first = price
-        self.legal, self.beyond = Group(size), Group(size)
+        self.legal, self.beyond = Group(size, customers), Group(size, customers)
         self._kept = (deque([True] * 20, REVIEW), deque([True] * 20, REVIEW))
         self._born = 0
 
@@ -204,11 +212,7 @@ class Breeder:
         """Routes as a plan: round the depot, so that a stretch of it is a sector."""
         order, ends = in_circle(self.points, order, ends)
         total, load, length = measure(self.land, order, ends)
-        after, before = np.append(order[1:], -1), np.append(-1, order[:-1])
-        after[ends - 1] = before[ends[:-1]] = -1
-        next, prev = np.empty_like(order), np.empty_like(order)
-        next[order], prev[order] = after, before
-        return Plan(order, ends, total, (load, length), next, prev)
+        return Plan(order, ends, total, (load, length), *links(order, ends))
 
     def start(self) -> Plan:
         """The task's start as it is."""
@@ -243,7 +247,16 @@ class Breeder:
         return solution_of_lists(self.nodes[plan.order].astype(np.int32), plan.ends)
 
 
-def breed(task: Task, pool: ThreadPoolExecutor, max_iters: int | None) -> Iterator[Snapshot]:
+class Here(Executor):
+    """Runs what it is given at once, in the caller's thread."""
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(work(*args, **options))
+        return done
+
+
+def breed(task: Task, pool: Executor, max_iters: int | None) -> Iterator[Snapshot]:
     """Children and children's children, all threads at once; never ends by itself.
 
     A population that brings nothing better any more is followed by a larger one, which the best
@@ -252,28 +265,34 @@ def breed(task: Task, pool: ThreadPoolExecutor, max_iters: int | None) -> Iterat
     """
     breeder = Breeder(task)
     m = len(breeder.nodes)
+    most = None if max_iters is None else -(-max_iters // m)  # children
     rng = np.random.default_rng([task.seed, 4])
     best = start = breeder.start()
-    size, stream, done = GROUP, 0, 0
+    size, asked, done = GROUP, 0, 0
     while True:
-        population = Population(size, breeder.price)
+        population = Population(size, m, breeder.price)
         if best is start:
             population.add(start)
-        low, born, stale = np.inf, 0, 0
-        while stale < STALE * size:
-            wanted = BATCH * task.threads
-            if max_iters is not None:
-                wanted = max(1, min(wanted, -(-(max_iters - done) // m)))
-            pairs = [population.pair(rng) if born >= FIRST * size else None for _ in range(wanted)]
-            jobs = [
-                pool.submit(
-                    breeder.children, pairs[i :: task.threads], population.price, stream + i
+        low, begun, stale = np.inf, asked, 0
+        waiting: deque[list[Future[list[list[Plan]]]]] = deque()
+        while waiting or stale < STALE * size:
+            # while one brood is looked at, the threads are busy with the next
+            while len(waiting) < 2 and stale < STALE * size:
+                count = BATCH * task.threads
+                count = count if most is None else min(count, most - asked)
+                first = asked - begun < FIRST * size
+                pairs = [None if first else population.pair(rng) for _ in range(count)]
+                waiting.append(
+                    [
+                        pool.submit(
+                            breeder.children, pairs[i :: task.threads], population.price, asked + i
+                        )
+                        for i in range(task.threads)
+                    ]
                 )
-                for i in range(task.threads)
-            ]
-            stream += wanted
-            for plans in _in_turn([job.result() for job in jobs]):
-                born += 1
+                asked += count
+            brood = list(_in_turn([job.result() for job in waiting.popleft()]))
+            for plans in brood:
                 stale += 1
                 population.judge(plans[0])
                 for plan in plans:
@@ -284,7 +303,7 @@ def breed(task: Task, pool: ThreadPoolExecutor, max_iters: int | None) -> Iterat
             if stale >= STALE * size and low > best.cost:
                 population.add(best)
                 low, stale = best.cost, 0
-            count = wanted * m if max_iters is None else min(wanted * m, max_iters - done)
+            count = len(brood) * m if max_iters is None else min(len(brood) * m, max_iters - done)
             done += count
             yield Snapshot(count, best.cost, partial(breeder.solution, best))
         size = min(GROWTH * size, LARGEST)

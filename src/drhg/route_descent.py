@@ -710,6 +710,40 @@ def measure(land, order, ends):
     return total, overload, overlength
 
 
+@kernel
+def links(order, ends):
+    """Who comes after and before each customer; -1 is the depot."""
+    after = np.empty(len(order), np.int32)
+    before = np.empty(len(order), np.int32)
+    w = 0
+    for r in range(len(ends)):
+        last = -1
+        for i in range(w, ends[r]):
+            before[order[i]] = last
+            if last >= 0:
+                after[last] = order[i]
+            last = order[i]
+        if last >= 0:
+            after[last] = -1
+        w = ends[r]
+    return after, before
+
+
+@kernel
+def broken_pairs(after, before, row):
+    """The share of customers whose neighbours in one row's plan are others in every row's."""
+    rows, m = after.shape
+    apart = np.empty(rows, np.float64)
+    for i in range(rows):
+        broken = 0
+        for j in range(m):
+            a, b, c = after[row, j], after[i, j], before[i, j]
+            broken += a != b and a != c
+            broken += before[row, j] < 0 and b >= 0 and c >= 0
+        apart[i] = broken / max(1, m)
+    return apart
+
+
 def land_of(matrix: Floats, demand: Ints, near: Index, bounds: Bounds) -> Land:
     """Distances with the depot last, demands, nearest customers (-1 for none), and limits.
 

@@ -3,7 +3,8 @@
 Small plans are bred (`route_breeding`). Larger ones are annealed first: every thread has a plan of
 its own, and now and then all go on from the best, which then joins a population. Large ones are
 shared: all threads anneal one plan, each some neighbouring routes at a time; what happens in
-different parts always fits together. As in `search`, nothing here looks at the clock.
+different parts always fits together. In the end such parts are bred, too. As in `search`, nothing
+here looks at the clock.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from drhg.compiled import random_state
 from drhg.hypergraph import Index
 from drhg.local_search import neighbour_lists
 from drhg.problem import Ints, Solution, cost
-from drhg.route_breeding import breed
-from drhg.search import Elapsed, Snapshot, Task
+from drhg.route_breeding import Here, breed
+from drhg.search import Elapsed, Snapshot, Task, task_of
 from drhg.strings import (
     NEAREST,
     REMOVED,
@@ -43,6 +44,11 @@ EXCHANGES = 10  # times that threads with plans of their own take over the best 
 SMALL = 150  # up to so many customers a population is best from the beginning
 BREED = 600  # up to so many it is after some annealing; beyond, threads anneal one plan together
 ANNEAL = 0.4  # share of the search that this takes
+LARGE = 2_000  # up to so many parts are bred in the end; beyond, annealing takes all the time
+LATE = 0.7  # share of the search before that
+LITTER = 200  # customers of such a part
+CHILDREN = 1_000  # of a part before another is chosen
+GLANCE = 40  # of these between two looks
 CYCLE = 1_000  # steps per customer from hot to cold if nothing says how long the search will last
 
 
@@ -77,16 +83,22 @@ def routes(task: Task, elapsed: Elapsed, max_iters: int | None) -> Iterator[Snap
     field = _field_of(task)
     plan = best = _lists(task, task.start.routes)
     size = len(plan.order) + len(plan.absent)
-    first = ANNEAL if SMALL < size <= BREED else 0.0
+    shares = (SMALL, 0.0), (BREED, ANNEAL), (LARGE, LATE)
+    first = next((share for most, share in shares if size <= most), 1.0)  # of annealing
+    endless = elapsed() >= 1.0
     counter = _Counter(task, elapsed, max_iters, first or 1.0)
     with ThreadPoolExecutor(task.threads) as pool:
-        if len(plan.absent) or elapsed() < first:
+        if len(plan.absent) or (size <= BREED and elapsed() < first):
             for best in _own(field, plan, pool, counter):
                 yield _snapshot(best, counter)
-                if not len(best.absent) and elapsed() >= first:
+                if not len(best.absent) and (size > BREED or elapsed() >= first):
                     break
         if size > BREED:
-            yield from _shared(field, best, pool, counter)
+            for cooled in _shared(field, best, pool, counter):
+                yield _snapshot(cooled, counter)
+                if elapsed() >= first and not endless:
+                    break
+            yield from _bred(field, cooled, pool, counter)
         else:
             left = None if max_iters is None else max(0, max_iters - counter.done)
             yield from breed(replace(task, start=_solution(best)), pool, left)
@@ -225,13 +237,13 @@ def _read(field: _Field, part: Part, total: float, best: bool) -> Lists:
 
 def _shared(
     field: _Field, plan: Lists, pool: ThreadPoolExecutor, counter: _Counter
-) -> Iterator[Snapshot]:
-    """All threads anneal one plan; every turn each has other routes of it."""
+) -> Iterator[Lists]:
+    """All threads anneal one plan; every turn each has other routes of it. Yields the best."""
     task, best = field.task, plan
     rng = np.random.default_rng([task.seed, 2])
     nobody = np.zeros(0, np.int64)
     while True:
-        chosen = _choose(task, plan, rng)
+        chosen = _choose(task, plan, rng, PART)
         parts = [_part(field, plan, routes, nobody, len(chosen)) for routes in chosen]
         heat, steps = field.unit * counter.heat(), counter.steps(len(parts))
         jobs = [
@@ -245,27 +257,99 @@ def _shared(
         # the best of every part together make the best plan of this turn
         low = plan.cost + sum(change[1] for change in changes)
         if low <= best.cost:
-            best = _merged(plan, chosen, parts, low, True)
-        plan = _merged(plan, chosen, parts, plan.cost + sum(change[0] for change in changes), False)
+            best = _merged(plan, chosen, [lists_of(part, True) for part in parts], low)
+        total = plan.cost + sum(change[0] for change in changes)
+        plan = _merged(plan, chosen, [lists_of(part, False) for part in parts], total)
         counter.count(steps * len(parts))
-        yield _snapshot(best, counter)
+        yield best
 
 
-def _merged(plan: Lists, chosen: list[Index], parts: list[Part], total: float, best: bool) -> Lists:
+def _bred(
+    field: _Field, plan: Lists, pool: ThreadPoolExecutor, counter: _Counter
+) -> Iterator[Snapshot]:
+    """Every thread breeds some neighbouring routes of one plan, then others."""
+    task = field.task
+    rng = np.random.default_rng([task.seed, 5])
+    while True:
+        chosen = _choose(task, plan, rng, LITTER)
+        spare = max(0, task.rules.vehicles - len(plan.ends)) // len(chosen)
+        left = None if counter.max_iters is None else counter.max_iters - counter.done
+        litters = [
+            _Litter(task, plan, routes, spare, left and -(-left // len(chosen)), seed)
+            for routes, seed in zip(chosen, rng.integers(2**31, size=len(chosen)), strict=True)
+        ]
+        for _ in range(CHILDREN // GLANCE):
+            jobs = [pool.submit(litter.grow, GLANCE) for litter in litters]
+            counter.count(sum(job.result() for job in jobs))
+            total = plan.cost + sum(litter.gain for litter in litters)
+            better = _merged(plan, chosen, [litter.lists for litter in litters], total)
+            yield _snapshot(better, counter)
+        plan = better
+
+
+class _Litter:
+    """Some routes of a plan as a small problem of their own, which is bred."""
+
+    def __init__(
+        self, task: Task, plan: Lists, routes: Index, spare: int, max_iters: int | None, seed: int
+    ) -> None:
+        whole, rules = task.instance, task.rules
+        parts = [plan.order[plan.ends[r - 1] if r else 0 : plan.ends[r]] for r in routes]
+        self.nodes = np.append(rules.depot, np.concatenate(parts))
+        local = np.arange(1, len(self.nodes))
+        start = Solution(np.split(local, np.cumsum([len(part) for part in parts])[:-1]))
+        small = replace(
+            whole,
+            xy=None if whole.xy is None else whole.xy[self.nodes],
+            matrix=None if whole.matrix is None else whole.matrix[np.ix_(self.nodes, self.nodes)],
+            demand=rules.demand[self.nodes],
+            depot=0,
+            vehicles=None if whole.vehicles is None else len(parts) + spare,
+        )
+        self._before = float(cost(small, start))
+        self._search = breed(task_of(small, start, seed, 1), Here(), max_iters)
+        self._found = Snapshot(0, self._before, lambda: start)
+
+    def grow(self, children: int) -> int:
+        """Have so many children, or a few more; returns how many iterations that were."""
+        done = 0
+        while done < children * (len(self.nodes) - 1):
+            self._found = next(self._search)
+            done += self._found.iterations
+            if self._found.iterations == 0:
+                break
+        return done
+
+    @property
+    def gain(self) -> float:
+        """By how much the routes have got shorter, as a change of the cost."""
+        return self._found.cost - self._before
+
+    @property
+    def lists(self) -> tuple[Index, Index]:
+        """The best routes, laid end to end in the plan's numbers."""
+        routes = self._found.solution().routes
+        ends = np.cumsum([len(route) for route in routes]).astype(np.int32)
+        return self.nodes[np.concatenate(routes)].astype(np.int32), ends
+
+
+def _merged(
+    plan: Lists, chosen: list[Index], parts: list[tuple[Index, Index]], total: float
+) -> Lists:
     """The plan with its chosen routes replaced by those of the parts."""
     taken = np.zeros(len(plan.ends), np.bool_)
     taken[np.concatenate(chosen)] = True
     order, ends = plan.order, plan.ends
     for part in parts:
-        order, ends = merge_lists(order, ends, taken, *lists_of(part, best))
+        order, ends = merge_lists(order, ends, taken, *part)
         taken = np.zeros(len(ends), np.bool_)
     return Lists(order, ends, plan.absent, total)
 
 
-def _choose(task: Task, plan: Lists, rng: np.random.Generator) -> list[Index]:
+def _choose(task: Task, plan: Lists, rng: np.random.Generator, most: int) -> list[Index]:
     """Routes for every thread: those around a random customer, none twice; or simply the rest."""
     n = len(plan.order)
-    target = min(PART, -(-n // task.threads))
+    target = min(most, -(-n // task.threads))
     routes = np.arange(len(plan.ends), dtype=np.int32)
     sizes = np.diff(plan.ends, prepend=0)
     free = np.ones(len(routes), np.bool_)
@@ -274,7 +358,7 @@ def _choose(task: Task, plan: Lists, rng: np.random.Generator) -> list[Index]:
         left = routes[free]
         if len(left) == 0:
             break
-        if i == task.threads - 1 and sizes[left].sum() <= PART:
+        if i == task.threads - 1 and sizes[left].sum() <= most:
             chosen.append(left)
             break
         at = rng.integers(plan.ends[left] - sizes[left], plan.ends[left])

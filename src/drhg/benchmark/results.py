@@ -29,7 +29,7 @@ HEADINGS = ("set", "solver", "limit", "instances", "objective", "±", "gap %", "
 
 def results(rows: Sequence[Row], pictures: Sequence[tuple[str, str]] = ()) -> str:
     """The whole of RESULTS.md; `pictures` are captions and paths relative to it."""
-    rows = with_references(rows)
+    rows = [_with_threads(row) for row in with_references(rows)]
     parts = [_head(rows)]
     for name, suite in SUITES.items():
         mine = [row for row in rows if row["suite"] == name]
@@ -40,6 +40,14 @@ def results(rows: Sequence[Row], pictures: Sequence[tuple[str, str]] = ()) -> st
         parts.append(f"## Pictures\n\n{shown}")
     parts.append(_marked(rows))
     return "\n\n".join(parts) + "\n"
+
+
+def _with_threads(row: Row) -> Row:
+    """What ran on one core is not compared with what ran on two: the limit names them."""
+    if row["limit"] == START or "threads" not in row:
+        return row
+    several = "s" if row["threads"] != 1 else ""
+    return row | {"limit": f"{row['limit']}, {row['threads']} thread{several}"}
 
 
 def table(headings: Sequence[str], body: Iterable[Sequence[str]], left: int = 1) -> str:
@@ -62,8 +70,8 @@ def _head(rows: Sequence[Row]) -> str:
             "seed, configuration, commit and machine.",
             "",
             f"- Rows: {len(rows)}, made {_span(days)}, commits {', '.join(commits)}.",
-            f"- Machine: {'; '.join(machines)}. Threads are those of each row "
-            f"({', '.join(sorted({str(row.get('threads')) for row in rows}))}).",
+            f"- Machine: {'; '.join(machines)}. Limits name the threads, which are processes of a "
+            "rival that uses one core each.",
             "- Gap: percent above the reference, the mean over instances. ±: sample standard "
             "deviation over instances. Time: mean seconds per instance, compilation excluded.",
             "- Rivals ran in the same run with the same limit and cores, each in its own "

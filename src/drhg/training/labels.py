@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from drhg.errors import DrhgError, ModelError
 from drhg.generate import uniform_cvrp
+from drhg.library import FINE, SOLVERS, Small
 from drhg.problem import Instance, Solution, validated
 from drhg.weights import write_bytes
 from drhg.workers import spread
@@ -30,7 +31,6 @@ LARGEST = 65_535  # what fast_tsp takes as a distance
 SAVE_EVERY = 120.0  # seconds
 SHOW_EVERY = 10.0
 PATIENCE = 60.0  # times as long as asked for
-SIDE = 1000.0  # of the square that hygese sees: its penalties are made for such numbers
 
 
 def seconds_for(n: int, routes: bool = False) -> float:
@@ -55,16 +55,13 @@ def tour_of(points: npt.NDArray[np.float64], seconds: float) -> npt.NDArray[np.i
 
 def plan_of(instance: Instance, seconds: float) -> npt.NDArray[np.int64]:
     """Near-optimal routes by hygese, one after the other with the depot 0 between them, then -1."""
-    import hygese
-
-    assert instance.xy is not None
-    limits = hygese.AlgorithmParameters(timeLimit=seconds, nbIter=2**31 - 1)
-    x, y = instance.xy.T * (SIDE / max(1e-9, float(np.ptp(instance.xy, axis=0).max())))
-    data = {"x_coordinates": x - x.min(), "y_coordinates": y - y.min()}
-    data |= {"demands": instance.demand, "vehicle_capacity": instance.capacity}
-    found = hygese.Solver(parameters=limits, verbose=False).solve_cvrp(data, rounding=False)
+    i = np.arange(instance.n)
+    apart = instance.distance(i[:, None], i[None, :])
+    matrix = np.rint(apart * (FINE / max(1e-9, apart.max()))).astype(np.int64)
+    small = Small(matrix, instance.demand, instance.capacity or 0, xy=instance.xy)
+    found = SOLVERS["hygese"].prepare(small, seconds, 0, 1)()
     try:
-        routes = validated(instance, Solution(found.routes)).routes
+        routes = validated(instance, Solution(found)).routes
     except DrhgError as error:
         raise ModelError(f"the labelling solver returned no plan: {error.reason}") from None
     seq = [0, *(node for route in routes for node in (*route.tolist(), 0))]
