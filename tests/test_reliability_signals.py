@@ -133,7 +133,7 @@ def test_ctrl_c_in_python_returns_the_best(
     chance = random.Random(kind)
     out = tmp_path / f"a{'.sol' if kind == 'cvrp' else '.tour'}"
     for i in range(cases(1, 25)):
-        env = os.environ | ({"NUMBA_CACHE_DIR": str(tmp_path / f"{i}")} if i % 2 else {})
+        env = os.environ | ({} if i % 2 else {"NUMBA_CACHE_DIR": str(tmp_path / f"{i}")})
         process = subprocess.Popen(
             [sys.executable, "-c", CALL, str(files[kind]), str(out)], env=env,
             stdout=subprocess.PIPE, text=True,

@@ -1,7 +1,8 @@
 """`solve`: from an instance to a checked solution, within limits, whatever happens on the way.
 
 The first solution needs no compilation. Imports, compilation and the search run in a worker thread;
-the calling thread watches limits and signals and always has a solution to return.
+the calling thread watches limits and signals and always has a solution to return. The worker is no
+daemon: Python waits for it at its end, because a compiler that is cut off there aborts the process.
 """
 
 from __future__ import annotations
@@ -220,8 +221,7 @@ def solve(
     _begin(board, init, seed)
     if _worth_searching(instance):
         search = (init, repair, own, accept or improve, options, seed, threads)
-        worker = threading.Thread(target=_work, args=(board, *search), daemon=True)
-        worker.start()
+        threading.Thread(target=_work, args=(board, *search)).start()
         _watch([board], should_stop)
     else:
         board.status = "target" if target is not None and board.cost <= target else "iterations"
@@ -283,8 +283,7 @@ def solve_many(
     live = [board for board in boards if board.status is None]
     if live:
         search = (init, repair, accept or improve, options, seed, _threads(threads))
-        worker = threading.Thread(target=_work_together, args=(live, *search), daemon=True)
-        worker.start()
+        threading.Thread(target=_work_together, args=(live, *search)).start()
         _watch(live, should_stop)
         if live[0].error is not None:
             raise live[0].error
@@ -373,11 +372,12 @@ def _watch(boards: Sequence[_Board], should_stop: Callable[[], bool] | None) -> 
                     break
     except KeyboardInterrupt:
         status = "interrupted"
-    for board in boards:
-        with board.lock:
-            board.stop = True
-            if status == "interrupted" or board.status is None:
-                board.status = status or None
+    finally:
+        for board in boards:
+            with board.lock:
+                board.stop = True
+                if status == "interrupted" or board.status is None:
+                    board.status = status or None
 
 
 def _result(board: _Board, seed: int, repair: str) -> Result:
