@@ -638,17 +638,22 @@ def route_moves(routes: Sequence[Sequence[int]], u: int, v: int) -> Iterator[lis
 
 
 def route_trades(
-    routes: Sequence[Sequence[int]], first: int, second: int
+    routes: Sequence[Sequence[int]],
+    first: int,
+    second: int,
+    ours: Sequence[int],
+    theirs: Sequence[int],
 ) -> Iterator[list[list[int]]]:
-    """Plans in which a customer of each of two routes is anywhere in the other one."""
-    for u in routes[first]:
-        for v in routes[second]:
+    """Plans in which one of `ours` is anywhere in the second route, and perhaps one of `theirs`
+    anywhere in the first."""
+    for u in ours:
+        for v in (None, *theirs):
             a = [x for x in routes[first] if x != u]
             b = [x for x in routes[second] if x != v]
-            for i in range(len(a) + 1):
-                for j in range(len(b) + 1):
+            for j in range(len(b) + 1):
+                for i in range(len(a) + 1 if v is not None else 1):
                     plan = [list(route) for route in routes]
-                    plan[first] = [*a[:i], v, *a[i:]]
+                    plan[first] = a if v is None else [*a[:i], v, *a[i:]]
                     plan[second] = [*b[:j], u, *b[j:]]
                     yield plan
 

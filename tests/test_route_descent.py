@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import reference as ref
@@ -104,11 +106,13 @@ def test_routes_that_meet_have_nothing_to_trade(case: Case, seed: int) -> None:
     land, price, slots, routes = case
     found = lists(*rd.descend(land, *laid(routes), slots, price, random_state(seed)))
     reached = ref.priced(land, found, price)
-    for a in range(slots):
-        for b in range(a + 1, slots):
-            if any(v in found[b] for u in found[a] for v in land.near[u, : rd.MEET]):
-                for other in ref.route_trades(found, a, b):
-                    assert ref.priced(land, other, price) > reached - 1e-6
+    for a, b in itertools.permutations(range(slots), 2):
+        ours, theirs = (
+            [u for u in found[r] if any(v in found[s] for v in land.near[u, : rd.MEET])]
+            for r, s in ((a, b), (b, a))
+        )
+        for other in ref.route_trades(found, a, b, ours, theirs):
+            assert ref.priced(land, other, price) > reached - 1e-6
 
 
 @settings(max_examples=200)

@@ -21,7 +21,7 @@ from drhg.hypergraph import Index
 from drhg.problem import Floats, Ints
 
 PLACES = 3  # cheapest places in a route that are remembered for a customer
-MEET = 5  # nearest customers of which one must be in the other route, for routes to trade
+MEET = 8  # nearest customers of which one must be in the other route, for one to go there
 TINY = 1e-7  # what is less is no gain
 LOOSE = 1e-10  # by which share a length may be beyond its limit, for rounding
 
@@ -131,29 +131,29 @@ def _excess(bounds, price, load, length):
     return extra
 
 
-@inlined
-def _walk(matrix, demand, service, m, next, route, place, load_to, length_to, r):
-    """Count along a route; returns (its load, its length, its customers)."""
-    at = m + r
-    place[at] = 0
-    load_to[at] = 0.0
-    length_to[at] = 0.0
-    load = 0.0
-    length = 0.0
-    stops = 0
-    last = m
-    here = next[at]
+@kernel
+def _recount(
+    matrix, demand, bounds, price, m, next, route, place, load_to, length_to, leap, load, length,
+    stops, extra, r,
+):  # fmt: skip
+    """Walk along a route and note what it is."""
+    last = m + r
+    so_far, way, count = 0.0, 0.0, 0
+    here = next[last]
     while here < m:
-        stops += 1
-        load += demand[here]
-        length += matrix[last, here] + service
+        leap[last] = matrix[min(last, m), here]
+        count += 1
+        so_far += demand[here]
+        way += leap[last] + bounds.service
         route[here] = r
-        place[here] = stops
-        load_to[here] = load
-        length_to[here] = length
+        place[here] = count
+        load_to[here] = so_far
+        length_to[here] = way
         last = here
         here = next[here]
-    return load, length + matrix[last, m], stops
+    leap[last] = matrix[min(last, m), m]
+    load[r], length[r], stops[r] = so_far, way + leap[last], count
+    extra[r] = _excess(bounds, price, load[r], length[r])
 
 
 @inlined
@@ -198,7 +198,6 @@ def descend(land, order, ends, slots, price, state):
     changed.
     """
     matrix, demand, near, bounds = land.matrix, land.demand, land.near, land.bounds
-    service = bounds.service
     m = len(order)
     size = m + slots
     next = np.empty(size, np.int32)
@@ -207,6 +206,7 @@ def descend(land, order, ends, slots, price, state):
     place = np.zeros(size, np.int32)
     load_to = np.zeros(size, np.float64)
     length_to = np.zeros(size, np.float64)
+    leap = np.zeros(size, np.float64)  # to the next
     load = np.zeros(slots, np.float64)
     length = np.zeros(slots, np.float64)
     stops = np.zeros(slots, np.int32)
@@ -218,10 +218,10 @@ def descend(land, order, ends, slots, price, state):
         end = ends[r] if r < len(ends) else w
         _relink(next, prev, m + r, order[w:end], end - w)
         w = max(w, end)
-        load[r], length[r], stops[r] = _walk(
-            matrix, demand, service, m, next, route, place, load_to, length_to, r
-        )
-        extra[r] = _excess(bounds, price, load[r], length[r])
+        _recount(
+            matrix, demand, bounds, price, m, next, route, place, load_to,
+            length_to, leap, load, length, stops, extra, r,
+        )  # fmt: skip
     queue = np.arange(m).astype(np.int32)
     tested = np.full(m, -1, np.int64)
     paired = np.full((slots, slots), -1, np.int64)
@@ -241,6 +241,7 @@ def descend(land, order, ends, slots, price, state):
             u = queue[q]
             since = tested[u]
             tested[u] = moves
+            spot = _spot(matrix, m, next, prev, leap, u)
             for c in range(near.shape[1] + 1):
                 for side in range(2):
                     ru = route[u]
@@ -267,7 +268,7 @@ def descend(land, order, ends, slots, price, state):
                         continue
                     kind = _first_that_pays(
                         matrix, demand, bounds, price, m, next, prev, place, load_to, length_to,
-                        load, length, extra, ru, rv, u, v,
+                        leap, load, length, extra, ru, rv, u, v, spot,
                     )  # fmt: skip
                     if kind == 0:
                         continue
@@ -302,31 +303,33 @@ def descend(land, order, ends, slots, price, state):
                     moves += 1
                     searching = True
                     for r in (ru, rv):
-                        load[r], length[r], stops[r] = _walk(
-                            matrix, demand, service, m, next, route, place, load_to, length_to, r
-                        )
-                        extra[r] = _excess(bounds, price, load[r], length[r])
+                        _recount(
+                            matrix, demand, bounds, price, m, next, route, place, load_to,
+                            length_to, leap, load, length, stops, extra, r,
+                        )  # fmt: skip
                         changed[r] = moves
+                    spot = _spot(matrix, m, next, prev, leap, u)
         if turn > 0:
             for a in range(slots):
                 for b in range(a + 1, slots):
                     if max(changed[a], changed[b]) <= paired[a, b] or stops[a] * stops[b] == 0:
                         continue
                     paired[a, b] = moves
-                    if not _meet(near, m, next, route, a, b):
+                    ours = _beside(near, m, next, route, a, b, listed)
+                    theirs = _beside(near, m, next, route, b, a, other)
+                    if ours + theirs == 0:
                         continue
                     if _trade_best(
-                        matrix, demand, bounds, price, m, next, prev, load, length, extra,
-                        changed, moves, sketch, a, b,
+                        matrix, demand, bounds, price, m, next, prev, leap, load, length,
+                        extra, changed, moves, sketch, a, b, listed[:ours], other[:theirs],
                     ):  # fmt: skip
                         moves += 1
                         searching = True
                         for r in (a, b):
-                            load[r], length[r], stops[r] = _walk(
-                                matrix, demand, service, m, next, route, place, load_to,
-                                length_to, r,
+                            _recount(
+                                matrix, demand, bounds, price, m, next, route, place, load_to,
+                                length_to, leap, load, length, stops, extra, r,
                             )  # fmt: skip
-                            extra[r] = _excess(bounds, price, load[r], length[r])
                             changed[r] = moves
         turn += 1
     found = np.empty(m, np.int32)
@@ -356,42 +359,68 @@ def _pays(bounds, price, apart, kept, change, load_u, length_u, load_v, length_v
     return change - kept < -TINY
 
 
+class Spot(NamedTuple):
+    """Where a customer stands: who is around it, and the edges there."""
+
+    p: int  # before it, the depot as m
+    x: int  # behind it, a depot as it is
+    xx: int  # behind that, the depot as m
+    mx: int  # x, the depot as m
+    px: float  # what closes the gap if it leaves
+    pxx: float  # or it and the next
+    pu: float
+    ux: float
+    xxx: float  # from x to xx
+
+
+@inlined
+def _spot(matrix, m, next, prev, leap, u):
+    p, x = prev[u], next[u]
+    mp, mx = min(p, m), min(x, m)
+    xx = min(next[x], m) if x < m else m
+    return Spot(
+        mp, x, xx, mx, matrix[mp, mx], matrix[mp, xx], leap[p], leap[u], leap[x] if x < m else 0.0
+    )
+
+
 @inlined
 def _first_that_pays(
-    matrix, demand, bounds, price, m, next, prev, place, load_to, length_to, load, length, extra,
-    ru, rv, u, v,
+    matrix, demand, bounds, price, m, next, prev, place, load_to, length_to, leap, load, length,
+    extra, ru, rv, u, v, spot,
 ):  # fmt: skip
     """The first move that brings u beside v and pays: its number, or 0.
 
     1 u behind v; 2 u and the next behind v; 3 the same turned round; 4 u for v; 5 u and the next
     for v; 6 u and the next for v and the next; 7 the way between them backwards; 8 and 9 the rests
     of their routes joined anew, turned round and not.
+
+    Distances are looked up in the rows of u and its neighbours, which stay at hand while v changes.
     """
     service = bounds.service
-    x, y, pu = next[u], next[v], prev[u]
-    mv, mx, my, mp = min(v, m), min(x, m), min(y, m), min(pu, m)
+    p, x, xx, mx, px, pxx, pu, ux, x_xx = spot
+    y = next[v]
+    mv, my = min(v, m), min(y, m)
     apart = ru != rv
     kept = extra[ru] + extra[rv]
     load_u, load_v, way_u, way_v = load[ru], load[rv], length[ru], length[rv]
     du = demand[u]
-    pu_u, ux, vy, uv = matrix[mp, u], matrix[u, mx], matrix[mv, my], matrix[u, mv]
+    vy, uv, uy = leap[v], matrix[u, mv], matrix[u, my]
+    xv, xy = matrix[mx, mv], matrix[mx, my]
     if y != u:
-        gain_u = matrix[mp, mx] - pu_u - ux
-        gain_v = uv + matrix[u, my] - vy
+        gain_u = px - pu - ux
+        gain_v = uv + uy - vy
         if _pays(
             bounds, price, apart, kept, gain_u + gain_v,
             load_u - du, way_u + gain_u - service, load_v + du, way_v + gain_v + service,
         ):  # fmt: skip
             return 1
+    two = du
     if x < m:
-        xx = next[x]
-        mxx = min(xx, m)
-        x_xx = matrix[x, mxx]
-        two = du + demand[x]
+        two += demand[x]
         if y != u and v != x:
-            gain_u = matrix[mp, mxx] - pu_u - x_xx
-            straight = uv + matrix[x, my] - vy
-            turned = matrix[mv, x] + matrix[u, my] - vy
+            gain_u = pxx - pu - x_xx
+            straight = uv + xy - vy
+            turned = xv + uy - vy
             gain_v = min(straight, turned)
             moved = ux + 2.0 * service
             if _pays(
@@ -401,12 +430,13 @@ def _first_that_pays(
                 return 2 if straight <= turned else 3
     if v < m:
         pv = prev[v]
-        mpv = min(pv, m)
-        pv_v = matrix[mpv, v]
+        pv_v = leap[pv]
+        pv_u = matrix[u, min(pv, m)]
+        p_v = matrix[p, v]
         dv = demand[v]
         if u < v and u != pv and u != y:
-            gain_u = matrix[mp, v] + matrix[v, mx] - pu_u - ux
-            gain_v = matrix[mpv, u] + matrix[u, my] - pv_v - vy
+            gain_u = p_v + xv - pu - ux
+            gain_v = pv_u + uy - pv_v - vy
             if _pays(
                 bounds, price, apart, kept, gain_u + gain_v,
                 load_u + dv - du, way_u + gain_u, load_v + du - dv, way_v + gain_v,
@@ -414,8 +444,8 @@ def _first_that_pays(
                 return 4
         if x < m:
             if u != pv and x != pv and u != y:
-                gain_u = matrix[mp, v] + matrix[v, mxx] - pu_u - x_xx
-                gain_v = matrix[mpv, u] + matrix[x, my] - pv_v - vy
+                gain_u = p_v + matrix[xx, v] - pu - x_xx
+                gain_v = pv_u + xy - pv_v - vy
                 moved = ux + service
                 if _pays(
                     bounds, price, apart, kept, gain_u + gain_v,
@@ -423,10 +453,9 @@ def _first_that_pays(
                     load_v + two - dv, way_v + gain_v + moved,
                 ):  # fmt: skip
                     return 5
-            if y < m and u < v and y != pu and u != y and x != v and v != xx:
-                yy = min(next[y], m)
-                gain_u = matrix[mp, v] + matrix[y, mxx] - pu_u - x_xx
-                gain_v = matrix[mpv, u] + matrix[x, yy] - pv_v - matrix[y, yy]
+            if y < m and u < v and y != prev[u] and u != y and x != v and v != next[x]:
+                gain_u = p_v + matrix[xx, y] - pu - x_xx
+                gain_v = pv_u + matrix[x, min(next[y], m)] - pv_v - leap[y]
                 shift = dv + demand[y] - two
                 if _pays(
                     bounds, price, apart, kept, gain_u + gain_v,
@@ -435,19 +464,19 @@ def _first_that_pays(
                 ):  # fmt: skip
                     return 6
     if not apart:
-        turned = uv + matrix[mx, my] - ux - vy
+        turned = uv + xy - ux - vy
         return 7 if place[u] < place[v] and x != v and turned < -TINY else 0
     loads, ways = load_u + load_v, way_u + way_v
     if v < m or y < m:
-        change = uv + matrix[mx, my] - ux - vy
+        change = uv + xy - ux - vy
         front, way = load_to[u] + load_to[v], length_to[u] + uv + length_to[v]
         if _pays(
             bounds, price, apart, kept, change, front, way, loads - front, ways + change - way
         ):
             return 8
-    change = matrix[u, my] + matrix[mv, mx] - ux - vy
+    change = uy + xv - ux - vy
     front = load_to[u] + load_v - load_to[v]
-    way = length_to[u] + matrix[u, my] + way_v - length_to[v] - vy
+    way = length_to[u] + uy + way_v - length_to[v] - vy
     if _pays(bounds, price, apart, kept, change, front, way, loads - front, ways + change - way):
         return 9
     return 0
@@ -511,8 +540,9 @@ def _sketch(slots, m):
 
 
 @inlined
-def _meet(near, m, next, route, a, b):
-    """Whether a customer of route a has one of route b among its nearest."""
+def _beside(near, m, next, route, a, b, listed):
+    """The customers of route a that have one of route b among their nearest; how many."""
+    count = 0
     here = next[m + a]
     while here < m:
         for c in range(min(near.shape[1], MEET)):
@@ -520,13 +550,15 @@ def _meet(near, m, next, route, a, b):
             if v < 0:
                 break
             if route[v] == b:
-                return True
+                listed[count] = here
+                count += 1
+                break
         here = next[here]
-    return False
+    return count
 
 
 @inlined
-def _look(matrix, m, next, changed, moves, when, where, costs, u, r):
+def _look(matrix, m, next, leap, changed, moves, when, where, costs, u, r):
     """Remember the cheapest places for u in route r."""
     if when[r, u] >= changed[r]:
         return
@@ -535,10 +567,12 @@ def _look(matrix, m, next, changed, moves, when, where, costs, u, r):
         where[r, u, i] = -1
         costs[r, u, i] = np.inf
     here = m + r
+    to_here = matrix[u, m]
     while True:
         after = next[here]
-        a, b = min(here, m), min(after, m)
-        added = matrix[a, u] + matrix[u, b] - matrix[a, b]
+        to_after = matrix[u, min(after, m)]
+        added = to_here + to_after - leap[here]
+        to_here = to_after
         if added < costs[r, u, PLACES - 1]:
             i = PLACES - 1
             while i > 0 and costs[r, u, i - 1] > added:
@@ -556,7 +590,7 @@ def _look(matrix, m, next, changed, moves, when, where, costs, u, r):
 def _cheapest(matrix, m, next, prev, where, costs, u, v, r):
     """The cheapest place for u in route r once v has left it: (cost, place before it)."""
     a, b = min(prev[v], m), min(next[v], m)
-    best = matrix[a, u] + matrix[u, b] - matrix[a, b]
+    best = matrix[u, a] + matrix[u, b] - matrix[a, b]
     at = prev[v]
     for i in range(PLACES):
         here = where[r, u, i]
@@ -572,50 +606,24 @@ def _cheapest(matrix, m, next, prev, where, costs, u, v, r):
 
 @inlined
 def _trade_best(
-    matrix, demand, bounds, price, m, next, prev, load, length, extra, changed, moves, sketch, a, b
-):
+    matrix, demand, bounds, price, m, next, prev, leap, load, length, extra, changed, moves, sketch,
+    a, b, ours, theirs,
+):  # fmt: skip
     """The best trade of a customer of each of two routes, or move of one; whether it paid.
 
     Both go to their best places in the other route, not into each other's (SWAP*).
     """
     service = bounds.service
     when, where, costs, out = sketch
-    for side in range(2):
-        r, s = (a, b) if side == 0 else (b, a)
-        u = next[m + r]
-        while u < m:
-            _look(matrix, m, next, changed, moves, when, where, costs, u, s)
-            p, n = min(prev[u], m), min(next[u], m)
-            out[u] = matrix[p, n] - matrix[p, u] - matrix[u, n]
-            u = next[u]
     kept = extra[a] + extra[b]
     best = -TINY
     best_u, best_v, best_at, best_back = -1, -1, -1, -1
-    u = next[m + a]
-    while u < m:
-        v = next[m + b]
-        while v < m:
-            if out[u] + out[v] - kept < best:
-                shift = demand[u] - demand[v]
-                over = price.load * max(0.0, load[a] - shift - bounds.load)
-                over += price.load * max(0.0, load[b] + shift - bounds.load) - kept
-                if over + out[u] + out[v] < best:
-                    in_u, at = _cheapest(matrix, m, next, prev, where, costs, u, v, b)
-                    in_v, back = _cheapest(matrix, m, next, prev, where, costs, v, u, a)
-                    change = out[u] + in_u + out[v] + in_v
-                    if change + over < best:
-                        change += _excess(bounds, price, load[a] - shift, length[a] + out[u] + in_v)
-                        change += _excess(bounds, price, load[b] + shift, length[b] + out[v] + in_u)
-                        change -= kept
-                        if change < best:
-                            best = change
-                            best_u, best_v, best_at, best_back = u, v, at, back
-            v = next[v]
-        u = next[u]
     for side in range(2):
-        r, s = (a, b) if side == 0 else (b, a)
-        u = next[m + r]
-        while u < m:
+        r, s, mine = (a, b, ours) if side == 0 else (b, a, theirs)
+        for u in mine:
+            _look(matrix, m, next, leap, changed, moves, when, where, costs, u, s)
+            p, n = min(prev[u], m), min(next[u], m)
+            out[u] = matrix[p, n] - leap[prev[u]] - leap[u]
             added = costs[s, u, 0]
             change = out[u] + added - kept
             if change < best:
@@ -624,14 +632,32 @@ def _trade_best(
                 if change < best:
                     best = change
                     best_u, best_v, best_at, best_back = u, -1, where[s, u, 0], -1
-            u = next[u]
+    for u in ours:
+        for v in theirs:
+            if out[u] + out[v] - kept >= best:
+                continue
+            shift = demand[u] - demand[v]
+            over = price.load * max(0.0, load[a] - shift - bounds.load)
+            over += price.load * max(0.0, load[b] + shift - bounds.load) - kept
+            if over + out[u] + out[v] >= best:
+                continue
+            in_u, at = _cheapest(matrix, m, next, prev, where, costs, u, v, b)
+            if over + out[u] + out[v] + in_u >= best:
+                continue
+            in_v, back = _cheapest(matrix, m, next, prev, where, costs, v, u, a)
+            change = out[u] + in_u + out[v] + in_v
+            if change + over < best:
+                change += _excess(bounds, price, load[a] - shift, length[a] + out[u] + in_v)
+                change += _excess(bounds, price, load[b] + shift, length[b] + out[v] + in_u)
+                change -= kept
+                if change < best:
+                    best = change
+                    best_u, best_v, best_at, best_back = u, v, at, back
     if best_u < 0:
         return False
-    if best_v < 0:
-        _move_behind(next, prev, best_u, best_at)
-    else:
-        # a place before which the other one stands is behind that one's predecessor then
-        _move_behind(next, prev, best_u, best_at)
+    # a place before which the other one stands is behind that one's predecessor then
+    _move_behind(next, prev, best_u, best_at)
+    if best_v >= 0:
         _move_behind(next, prev, best_v, best_back)
     return True
 
