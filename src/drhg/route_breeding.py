@@ -225,8 +225,8 @@ class Breeder:
     def child(self, pair: tuple[Plan, Plan] | None, price: Price, stream: int) -> list[Plan]:
         """A child of two plans, or of chance; if beyond a limit, perhaps mended at a high price.
 
-        Each has a price of its own, about the population's: plans just beyond a limit and plans that
-        keep it are both looked for.
+        Each has a price of its own, about the population's: plans just beyond a limit and plans
+        that keep it are both looked for.
         """
         state = random_state(self.task.seed, stream)
         factor = SPREAD ** (2.0 * random_float(state) - 1.0)
