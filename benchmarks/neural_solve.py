@@ -18,6 +18,9 @@ import argparse
 import csv
 import os
 import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +66,9 @@ def references(options: argparse.Namespace, instances: list[drhg.Instance]) -> t
         return "LKH3", np.array([known[i] for i in range(options.count)])
     if options.hygese is None:
         return "", None
-    costs = [by_hygese(instance, options.hygese) for instance in instances]
+    cores = len(os.sched_getaffinity(0))  # processes: hygese counts the processor's seconds
+    with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
+        costs = list(pool.map(partial(by_hygese, seconds=options.hygese), instances))
     return f"hygese, {options.hygese:g} s", np.array(costs)
 
 
