@@ -22,6 +22,7 @@ import csv
 import json
 import multiprocessing
 import os
+import resource
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -139,7 +140,8 @@ def compare(options: argparse.Namespace) -> None:
     solvers = options.solvers.split(",")
     only = options.only.split(",") if options.only else None
     known = best_known() if options.suite in ("x20", "x100", "classic") else {}
-    drhg.solve(drhg.uniform_cvrp(100, seed=999), max_iters=20_000)  # compiled before clocks count
+    for n in (100, 300, 700):  # each way to search, compiled before clocks count
+        drhg.solve(drhg.uniform_cvrp(n, seed=999), max_iters=20_000, threads=options.cores)
     gaps: dict[str, list[float]] = {name: [] for name in solvers}
     failed = 0
     context = multiprocessing.get_context("spawn")
@@ -192,7 +194,8 @@ def compare(options: argparse.Namespace) -> None:
             f"{name}: mean {values.mean():+.3f} % over {over} (standard error {error:.3f}), "
             f"worst {values.max():+.3f} %, {len(values)} instances"
         )
-    print(f"infeasible or missing answers: {failed}")
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"infeasible or missing answers: {failed}; drhg: at most {memory:,.0f} MB")
 
 
 def ablation(options: argparse.Namespace) -> None:
