@@ -24,7 +24,7 @@ def snapshots(work: Task, count: int, max_iters: int = 10**9) -> list[Snapshot]:
     return list(islice(rs.routes(work, lambda: 0.2, max_iters), count))
 
 
-@pytest.mark.parametrize("n", [40, rs.SMALL + 50, rs.BREED + 50, 2 * rs.PART + 500])
+@pytest.mark.parametrize("n", [40, rs.SMALL + 50, rs.OWN + 50, 2 * rs.PART + 500])
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_every_snapshot_is_a_valid_plan_of_its_cost(n: int, threads: int) -> None:
     instance = drhg.uniform_cvrp(n, seed=n)
@@ -39,7 +39,7 @@ def test_every_snapshot_is_a_valid_plan_of_its_cost(n: int, threads: int) -> Non
     assert costs[-1] < drhg.cost(instance, work.start)
 
 
-@pytest.mark.parametrize("n", [60, rs.SMALL + 50, rs.BREED + 50])
+@pytest.mark.parametrize("n", [60, rs.SMALL + 50, rs.OWN + 50])
 def test_same_seed_and_threads_same_plan(n: int) -> None:
     instance = drhg.uniform_cvrp(n, seed=1)
     runs = [drhg.solve(instance, max_iters=12_001, seed=s, threads=2) for s in (3, 3, 4)]
@@ -67,22 +67,37 @@ def test_parts_share_no_route(n: int, threads: int) -> None:
     assert n >= 5_000 or seen.all()
 
 
-def test_annealing_is_followed_by_breeding(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("n", [rs.SMALL + 10, rs.OWN + 10])
+def test_annealing_is_followed_by_breeding_of_parts(
+    n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     starts = []
 
+    def watched(field: object, plan: rs.Lists, *_: object) -> Iterator[Snapshot]:
+        starts.append(plan.cost)
+        yield Snapshot(1, plan.cost, lambda: rs._solution(plan))
+
+    monkeypatch.setattr(rs, "_bred", watched)
+    over = iter(np.arange(0.0, 1.0, 0.02))
+    found = list(rs.routes(task(drhg.uniform_cvrp(n, seed=1)), lambda: float(next(over)), None))
+    assert len(found) > 3
+    assert rs.LATE <= next(over) < 1.0
+    assert starts == [pytest.approx(min(f.cost for f in found), rel=1e-12)]
+
+
+def test_small_plans_and_endless_searches_of_middling_ones_breed_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun = []
+
     def watched(task: Task, *_: object) -> Iterator[Snapshot]:
-        starts.append(task.start)
-        yield Snapshot(1, float(drhg.cost(task.instance, task.start)), lambda: task.start)
+        begun.append(task.instance.n - 1)
+        yield Snapshot(1, 0.0, lambda: task.start)
 
     monkeypatch.setattr(rs, "breed", watched)
-    instance = drhg.uniform_cvrp(rs.SMALL + 10, seed=1)
-    over = iter(np.arange(0.0, 1.0, 0.02))
-    found = list(rs.routes(task(instance), lambda: float(next(over)), None))
-    assert len(found) > 3
-    assert found[-1].cost == pytest.approx(min(f.cost for f in found), rel=1e-12)
-    assert drhg.cost(instance, starts[0]) == pytest.approx(found[-1].cost)
-    small = drhg.uniform_cvrp(rs.SMALL, seed=1)
-    assert len(list(rs.routes(task(small), lambda: 0.0, None))) == 1
+    for n, over in ((rs.SMALL, 0.0), (rs.OWN, 1.0)):
+        next(rs.routes(task(drhg.uniform_cvrp(n, seed=1)), lambda over=over: over, None))
+    assert begun == [rs.SMALL, rs.OWN]
 
 
 @pytest.mark.parametrize("metric", ["EXACT", "EUC_2D", "EXPLICIT"])
@@ -91,7 +106,7 @@ def test_parts_are_bred_in_the_end(
     metric: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rs, "SMALL", 20)
-    monkeypatch.setattr(rs, "BREED", 30)
+    monkeypatch.setattr(rs, "OWN", 30)
     monkeypatch.setattr(rs, "LITTER", 25)
     monkeypatch.setattr(rs, "CHILDREN", 2 * rs.GLANCE)
     plane = drhg.uniform_cvrp(120, seed=3)

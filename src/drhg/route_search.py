@@ -1,10 +1,9 @@
 """The search for routes: a population of small plans, annealed string removal on large ones.
 
 Small plans are bred (`route_breeding`). Larger ones are annealed first: every thread has a plan of
-its own, and now and then all go on from the best, which then joins a population. Large ones are
-shared: all threads anneal one plan, each some neighbouring routes at a time; what happens in
-different parts always fits together. In the end such parts are bred, too. As in `search`, nothing
-here looks at the clock.
+its own, and now and then all go on from the best. Large ones are shared: all threads anneal one
+plan, each some neighbouring routes at a time; what happens in different parts always fits together.
+In the end such parts are bred, too. As in `search`, nothing here looks at the clock.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ PART = 1_000  # customers that a thread works on at a time, at most
 TURN = 5_000  # steps on a part before another is chosen
 EXCHANGES = 10  # times that threads with plans of their own take over the best one
 SMALL = 200  # up to so many customers a population is best from the beginning
-BREED = 600  # up to so many it is after some annealing; beyond, threads anneal one plan together
-ANNEAL = 0.4  # share of the search that this takes
+OWN = 600  # up to so many threads anneal plans of their own; beyond, one plan together
 LARGE = 2_000  # up to so many parts are bred in the end; beyond, annealing takes all the time
 LATE = 0.7  # share of the search before that
 LITTER = 200  # customers of such a part
@@ -83,25 +81,25 @@ def routes(task: Task, elapsed: Elapsed, max_iters: int | None) -> Iterator[Snap
     field = _field_of(task)
     plan = best = _lists(task, task.start.routes)
     size = len(plan.order) + len(plan.absent)
-    shares = (SMALL, 0.0), (BREED, ANNEAL), (LARGE, LATE)
-    first = next((share for most, share in shares if size <= most), 1.0)  # of annealing
+    share = 0.0 if size <= SMALL else LATE if size <= LARGE else 1.0  # of annealing
     endless = elapsed() >= 1.0
-    counter = _Counter(task, elapsed, max_iters, first or 1.0)
+    counter = _Counter(task, elapsed, max_iters, share or 1.0)
     with ThreadPoolExecutor(task.threads) as pool:
-        if len(plan.absent) or (size <= BREED and elapsed() < first):
+        if len(plan.absent) or (size <= OWN and elapsed() < share):
             for best in _own(field, plan, pool, counter):
                 yield _snapshot(best, counter)
-                if not len(best.absent) and (size > BREED or elapsed() >= first):
+                if not len(best.absent) and (size > OWN or elapsed() >= share):
                     break
-        if size > BREED:
-            for cooled in _shared(field, best, pool, counter):
-                yield _snapshot(cooled, counter)
-                if elapsed() >= first and not endless:
-                    break
-            yield from _bred(field, cooled, pool, counter)
-        else:
+        if size <= (OWN if endless else SMALL):
             left = None if max_iters is None else max(0, max_iters - counter.done)
             yield from breed(replace(task, start=_solution(best)), pool, left)
+        if size > OWN:
+            start = best
+            for best in _shared(field, start, pool, counter):
+                yield _snapshot(best, counter)
+                if elapsed() >= share and not endless:
+                    break
+        yield from _bred(field, best, pool, counter)
 
 
 def start_of(task: Task) -> tuple[Part, float]:
