@@ -626,6 +626,23 @@ def test_a_run_can_start_from_weights(config: Config, shards: Path, tmp_path: Pa
         train(other, shards, tmp_path / "c", steps=1, init=str(init))
 
 
+def test_a_second_run_in_the_same_folder_is_refused(
+    config: Config, shards: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("fcntl", reason="no locks on this system")
+    refused = []
+
+    def meanwhile() -> bool:
+        with pytest.raises(ModelError, match="another run"):
+            train(config, shards, tmp_path / "run", steps=9, resume=True)
+        refused.append(True)
+        return False
+
+    train(config, shards, tmp_path / "run", steps=2, should_stop=meanwhile)
+    assert refused
+    assert train(config, shards, tmp_path / "run", steps=3, resume=True).step == 3
+
+
 def log_of(folder: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 

@@ -21,7 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -450,6 +450,24 @@ def _board(out: Path) -> Callable[[Entry], None]:
     return write
 
 
+def _hold(out: Path) -> IO[bytes]:
+    """Two runs in one folder would overwrite each other's checkpoints: the second is refused.
+
+    The system lets go of the folder when the file is closed or the process ends, however it does.
+    """
+    lock = open(out / ".lock", "wb")  # noqa: SIM115
+    try:
+        import fcntl  # not on every system; without it nobody is refused
+
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise ModelError("another run is at work in this folder", file=str(out)) from None
+    except ModuleNotFoundError:
+        pass
+    return lock
+
+
 def train(
     config: Config,
     data: Path,
@@ -475,6 +493,8 @@ def train(
     leads = trainer.team.rank == 0
     if not resume and any(out.glob("step-*.json")):
         raise ModelError("there is a run in this folder: use --resume, or another folder")
+    out.mkdir(parents=True, exist_ok=True)
+    held = _hold(out) if leads else None
     found = resume and trainer.resume(out)
     if not found and init is not None:
         start = weights.load(init)
@@ -482,7 +502,6 @@ def train(
             fill(network, start.tensors, str(start.path))
     if decay and trainer.decay_from is None:
         trainer.decay_from = trainer.step
-    out.mkdir(parents=True, exist_ok=True)
     also = [_board(out)] if tensorboard and leads else []
     last = steps
     if trainer.decay_from is not None:
@@ -528,4 +547,6 @@ def train(
             break
     trainer.pool.shutdown(cancel_futures=True)
     trainer.team.close()
+    if held is not None:
+        held.close()
     return trainer
