@@ -239,7 +239,10 @@ Vehicles: TypeAlias = Annotated[
            help="At most so many routes (CVRP), whatever the file says."),
 ]  # fmt: skip
 Threads: TypeAlias = Annotated[
-    int | None, option(SEARCH, "--threads", min=1, metavar="N", help="Number of threads.")
+    int | None,
+    option(
+        SEARCH, "--threads", min=1, metavar="N", help="Number of threads; by default all cores."
+    ),
 ]
 Jobs: TypeAlias = Annotated[
     int | None,
