@@ -60,7 +60,7 @@ X20 = [
 ]
 ABLATION = ["X-n200-k36", "X-n303-k21", "X-n502-k39", "X-n701-k44"]
 WAYS: list[tuple[str, dict[str, Any]]] = [
-    ("auto: strings, and a population up to 600", {}),
+    ("auto: strings, and populations", {}),
     ("regions: pyvrp, whole routes", {"repair": "library"}),
     ("regions: pyvrp, clusters, hyper-edges kept", {"repair": "library", "destroy": "cluster"}),
     ("regions: hygese, whole routes", {"repair": "library", "library": "hygese"}),

@@ -142,6 +142,25 @@ def test_overload_gets_dearer_while_too_many_plans_have_it() -> None:
     assert population.price.length == pytest.approx(8.5)
 
 
+def test_every_child_has_a_price_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    paid = []
+    descend = rb.descend
+
+    def watched(land, order, ends, slots, price, state):  # type: ignore[no-untyped-def]
+        paid.append(price)
+        return descend(land, order, ends, slots, price, state)
+
+    monkeypatch.setattr(rb, "descend", watched)
+    monkeypatch.setattr(rb, "MEND", 0.0)
+    breeder = rb.Breeder(task(drhg.uniform_cvrp(20, seed=1)))
+    for stream in range(60):
+        breeder.child(None, Price(6.0, 2.0), stream)
+    loads = np.array([price.load for price in paid])
+    assert len(set(loads)) == 60
+    assert 6.0 / rb.SPREAD <= loads.min() < 4.0 < 9.0 < loads.max() <= 6.0 * rb.SPREAD
+    assert [price.length for price in paid] == pytest.approx((loads / 3.0).tolist())
+
+
 def test_the_last_children_are_no_more_than_asked_for() -> None:
     work = task(drhg.uniform_cvrp(20, seed=1), threads=3)
     brood = rb.BATCH * 3 * 20

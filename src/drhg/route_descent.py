@@ -642,7 +642,7 @@ def _trade_best(
             if over + out[u] + out[v] >= best:
                 continue
             in_u, at = _cheapest(matrix, m, next, prev, where, costs, u, v, b)
-            if over + out[u] + out[v] + in_u >= best:
+            if over + out[u] + out[v] + in_u >= best:  # v's place costs nothing at best
                 continue
             in_v, back = _cheapest(matrix, m, next, prev, where, costs, v, u, a)
             change = out[u] + in_u + out[v] + in_v
