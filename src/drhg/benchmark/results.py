@@ -74,9 +74,9 @@ def _head(rows: Sequence[Row]) -> str:
             "rival that uses one core each.",
             "- Gap: percent above the reference, the mean over instances. ±: sample standard "
             "deviation over instances. Time: mean seconds per instance, compilation excluded.",
-            "- Rivals ran with the same limit and cores, each in its own process (rows say when, and "
-            "at which commit); those that use one core ran once per core with different seeds, and "
-            "the best counts. All answers are checked and costed by drhg's checker.",
+            "- Rivals ran with the same limit and cores, each in its own process (rows say when, "
+            "and at which commit); those that use one core ran once per core with different seeds, "
+            "and the best counts. All answers are checked and costed by drhg's checker.",
             "- p: two-sided rank-sum test of a solver's gaps against drhg's under the same limit, "
             "on the instances both solved; below 0.05 they differ. In front of it, + says that "
             "drhg's mean gap is the lower one, - that it is the higher one.",
