@@ -312,6 +312,37 @@ def test_a_signal_outside_a_solve_is_raised() -> None:
     assert stop.exit_code == 130
 
 
+SIGNALLED = {
+    "in a callback of compiled code": """
+ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))()
+""",
+    "while a class is made": """
+class Name:
+    def __set_name__(self, owner, name):
+        signal.raise_signal(signal.SIGINT)
+
+type("Owner", (), {"name": Name()})
+""",
+}
+
+
+@pytest.mark.parametrize("where", SIGNALLED)
+def test_an_interrupt_that_python_swallows_or_wraps_is_one(where: str) -> None:
+    command = f"""
+import ctypes, signal
+from drhg import cli
+
+def app(**options):
+    {SIGNALLED[where].replace(chr(10), chr(10) + "    ")}
+    print("went on")
+
+cli.app = app
+cli.main()
+"""
+    result = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+
+
 # --- wrong command lines and wrong files --------------------------------------------------------
 
 

@@ -103,26 +103,30 @@ def _run() -> int:
         return app(standalone_mode=False) or OK
     except Interrupted:
         return STOP.exit_code
-    except UsageError as error:
-        message = error.format_message() if hasattr(error, "format_message") else str(error)
-        if not message:  # no command at all: the help has been shown
-            return USAGE
-        context = getattr(error, "ctx", None)
-        path = context.command_path if context is not None else "drhg"
-        say(f"{message} Try '{path} --help'." if message.endswith(".") else message)
-        return USAGE
-    except BrokenPipeError:
-        return SOME_FAILED
-    except DrhgError as error:
-        if os.environ.get("DRHG_DEBUG"):
+    except Exception as error:
+        if STOP.raised:  # on its way up Python wrapped it, as it does around `__set_name__`
+            return STOP.exit_code
+        if os.environ.get("DRHG_DEBUG") and not isinstance(error, (UsageError, BrokenPipeError)):
             raise
+        return _explain(error)
+
+
+def _explain(error: Exception) -> int:
+    """One line on stderr, and the exit code."""
+    if isinstance(error, UsageError):
+        message = error.format_message() if hasattr(error, "format_message") else str(error)
+        if message:  # else no command at all: the help has been shown
+            context = getattr(error, "ctx", None)
+            path = context.command_path if context is not None else "drhg"
+            say(f"{message} Try '{path} --help'." if message.endswith(".") else message)
+        return USAGE
+    if isinstance(error, BrokenPipeError):
+        return SOME_FAILED
+    if isinstance(error, DrhgError):
         say(str(error))
         return BAD_INPUT
-    except Exception as error:
-        if os.environ.get("DRHG_DEBUG"):
-            raise
-        say(f"unexpected {type(error).__name__}: {error} (DRHG_DEBUG=1 shows where)")
-        return SOME_FAILED
+    say(f"unexpected {type(error).__name__}: {error} (DRHG_DEBUG=1 shows where)")
+    return SOME_FAILED
 
 
 def _version(wanted: bool) -> None:

@@ -33,11 +33,19 @@ class Stop:
 
     def __init__(self) -> None:
         self.signum = 0
+        self.raised = False
         self._patient = False
 
     def install(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._handle)
+        sys.unraisablehook = self._unraisable
+
+    def _unraisable(self, unraisable: sys.UnraisableHookArgs, /) -> None:
+        """A callback of compiled code cannot raise: Python would print `Interrupted` and go on."""
+        if isinstance(unraisable.exc_value, Interrupted):
+            os._exit(self.exit_code)
+        sys.__unraisablehook__(unraisable)
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
         if self.signum:
@@ -46,6 +54,7 @@ class Stop:
             os._exit(128 + signum)
         self.signum = signum
         if not self._patient:
+            self.raised = True
             raise Interrupted
 
     def requested(self) -> bool:
