@@ -57,7 +57,7 @@ ROUND = 0.1  # kicks per node and visit of a region
 WHOLE = 200_000  # up to here the whole tour is settled at once
 BREED = 8  # nodes from which on a population of tours is bred, if the time is enough
 FIRST = 8, 32  # tours of the first population; the next are as large as the time left allows
-COURSE = 100  # what a first population takes in all, in the time of making one tour
+COURSE = 0.4, 0.3  # a first population takes the time of making 0.4 n^0.3 times as many tours
 GROWTH = 5  # times as many at most
 CROWD = 6_000_000  # nodes of a population at most, over all its tours
 FINISH = 0.85  # share of the search after which only the shortest tour counts, not diversity
@@ -292,6 +292,7 @@ def _breed(
     given = best.solution().tour
     makes: list[Callable[[np.random.Generator], Ints]] = [lambda _: given]
     size = first = max(FIRST[0], min(FIRST[1], 160_000 // n))
+    course = COURSE[0] * n ** COURSE[1] * first
     while True:
         makes += [make] * (size - len(makes))
         begun = elapsed()
@@ -302,7 +303,7 @@ def _breed(
             list(pool.map(herd.settle, rows, makes[begin : rows.stop], chances))
             best = herd.snapshot(len(rows), best)
             yield best
-            if size == first and (elapsed() - begun) * COURSE > rows.stop:
+            if size == first and (elapsed() - begun) * course > rows.stop:
                 return  # the time given will not do
         makes = []
         history = [(float(herd.costs.mean()), best.cost)]
