@@ -375,7 +375,7 @@ BAD_TEXT: dict[str, tuple[str | bytes, str, int]] = {
     "depot missing": (edit(CVRP, ("DEPOT_SECTION\n1\n-1\n", "")), "DEPOT_SECTION is missing", 15),
     "depot empty": (edit(CVRP, ("1\n-1\n", "-1\n")), "must be one depot, then -1; it names 0", 16),
     "two depots": (edit(CVRP, ("1\n-1\n", "1\n2\n-1\n")), "it names 2", 18),
-    "depot unended": (edit(CVRP, ("1\n-1\n", "1\n")), "has no -1", 16),
+    "depot unended": (edit(CVRP, ("1\n-1\n", "1\n")), "it names 1 and has no -1", 16),
     "depot outside": (edit(CVRP, ("1\n-1\n", "4\n-1\n")), "node 4 in DEPOT_SECTION", 16),
     "depot after -1": (edit(CVRP, ("1\n-1\n", "1\n-1\n2\n")), "after the -1 that ends DEPOT", 18),
     "fixed edges in a cvrp": (
@@ -410,6 +410,11 @@ def test_what_is_allowed(text: str) -> None:
     assert same(io.parse(text.replace("EOF\n", "EOF")), plain)
     assert same(io.parse(text + "\n\n"), plain)
     assert same(io.parse(text.replace(": TSP", ": TSP (M.~Hofmeister)")), plain)
+
+
+def test_coordinates_may_say_what_they_are() -> None:
+    plain = io.parse(TSP)
+    assert same(io.parse(edit(TSP, ("NODE_C", "NODE_COORD_TYPE: TWOD_COORDS\nNODE_C"))), plain)
 
 
 def test_rows_in_any_order_comments_and_names() -> None:
@@ -603,11 +608,12 @@ def test_tours_and_plans_of_many_hands() -> None:
         SOL.strip(),
         SOL.replace("Cost 14\n", ""),
         edit(SOL, ("Cost 14", "\ncost: 14.5")),
+        edit(SOL, ("Route", " \tRoute"), ("14\n", "14\t \n")),
     ):
         assert [r.tolist() for r in io.parse_sol(text, PLAN).routes] == [[2], [1]]
-    with pytest.raises(SolutionError, match="a tour is for a TSP"):
+    with pytest.raises(SolutionError, match=r"^line 1: a tour is for a TSP, but .* CVRP$"):
         io.parse_tour(TOUR, PLAN)
-    with pytest.raises(SolutionError, match="is for a CVRP"):
+    with pytest.raises(SolutionError, match=r"^line 1: a .sol file is for a CVRP, but .* TSP$"):
         io.parse_sol(SOL, THREE)
     invalid = io.parse_sol("Route #1: 1\n", PLAN)  # reading is not checking
     assert check(PLAN, invalid) == ["node 3 is not visited"]
@@ -642,23 +648,27 @@ def test_bad_json_is_refused(text: str, words: str, line: int | None) -> None:
     assert (caught.value.file, caught.value.line) == ("some.json", line)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{}",
-        '{"format": "drhg-solution"}',
-        '{"format": "drhg-solution", "routes": [1, 2]}',
-        '{"format": "drhg-solution", "routes": [[1, 2.0]]}',
-        '{"format": "drhg-solution", "routes": [[1, 3]]}',
-        '{"format": "drhg-solution", "routes": [[-1]]}',
-        '{"format": "drhg-solution", "routes": [[true]]}',
-        '{"format": "drhg-solution", "routes": [[1, 2]], "cost": "7"}',
-        '{"format": "drhg-solution", "routes": [[1, 2]], "price": 7}',
-    ],
-)
-def test_bad_json_solutions_are_refused(text: str) -> None:
-    with pytest.raises(SolutionError):
-        io.solution_from_json(text, PLAN)
+FIELDS = "a solution has the fields routes and cost (a number), no others"
+NODES = "routes must be lists of the nodes 0 .. 2"
+BAD_JSON_SOLUTIONS = {
+    "{}": "the JSON is not an object with",
+    '{"format": "drhg-solution"}': NODES,
+    '{"format": "drhg-solution", "routes": [1, 2]}': NODES,
+    '{"format": "drhg-solution", "routes": [[1, 2.0]]}': NODES,
+    '{"format": "drhg-solution", "routes": [[1, 3]]}': NODES,
+    '{"format": "drhg-solution", "routes": [[-1]]}': NODES,
+    '{"format": "drhg-solution", "routes": [[true]]}': NODES,
+    '{"format": "drhg-solution", "routes": [[1, 2]], "cost": "7"}': FIELDS,
+    '{"format": "drhg-solution", "routes": [[1, 2]], "price": 7}': FIELDS,
+}
+
+
+@pytest.mark.parametrize(("text", "words"), BAD_JSON_SOLUTIONS.items())
+def test_bad_json_solutions_are_refused(text: str, words: str) -> None:
+    with pytest.raises(SolutionError) as caught:
+        io.solution_from_json(text, PLAN, file="some.json")
+    assert caught.value.reason.startswith(words)
+    assert caught.value.file == "some.json"
 
 
 # --- round trips ----------------------------------------------------------------------------------
@@ -755,15 +765,41 @@ def test_names_that_would_break_a_line_are_made_one(tmp_path: Path) -> None:
 
 
 def test_the_suffix_must_fit(tmp_path: Path) -> None:
-    with pytest.raises(InstanceError, match=r"must end in \.tsp or \.json"):
+    with pytest.raises(InstanceError, match=r"a\.vrp: .* must end in \.tsp or \.json"):
         io.write_instance(tmp_path / "a.vrp", THREE)
-    with pytest.raises(SolutionError, match=r"must end in \.sol or \.json"):
+    with pytest.raises(SolutionError, match=r"a\.tour: .* must end in \.sol or \.json"):
         io.write_solution(tmp_path / "a.tour", PLAN, Solution([[1], [2]]))
-    with pytest.raises(SolutionError, match=r"must end in \.tour or \.sol or \.json"):
+    with pytest.raises(SolutionError, match=r"a\.txt: .* must end in \.tour or \.sol or \.json"):
         io.read_solution(tmp_path / "a.txt", PLAN)
     with pytest.raises(SolutionError, match="2 routes are not one tour"):
         io.write_solution(tmp_path / "a.tour", THREE, Solution([[0], [1, 2]]))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bad_solution_is_named_with_its_file(tmp_path: Path) -> None:
+    for name, instance in (("a.tour", THREE), ("a.sol", PLAN), ("a.json", PLAN)):
+        (tmp_path / name).write_text("nonsense")
+        with pytest.raises(SolutionError) as caught:
+            io.read_solution(tmp_path / name, instance)
+        assert caught.value.file == str(tmp_path / name)
+        with pytest.raises(SolutionError) as caught:
+            io.read_solution(tmp_path / f"no-{name}", instance)
+        assert caught.value.file == str(tmp_path / f"no-{name}")
+
+
+def test_long_words_are_shortened() -> None:
+    for length, shown in ((40, "x" * 40), (41, "x" * 37 + "...")):
+        with pytest.raises(InstanceError) as caught:
+            io.parse(TSP + "x" * length)
+        assert caught.value.reason == f"text after EOF: {shown!r}"
+
+
+def test_the_cost_is_computed_unless_given() -> None:
+    tour, plan = Solution([[0, 1, 2]]), Solution([[1], [2]])
+    assert f"{cost(THREE, tour):g}" in io.format_tour(THREE, tour)
+    assert "1234" in io.format_tour(THREE, tour, cost=1234)
+    assert io.format_sol(PLAN, plan).endswith(f"Cost {cost(PLAN, plan):g}\n")
+    assert io.format_sol(PLAN, plan, cost=1234).endswith("Cost 1234\n")
 
 
 def test_json_is_known_by_its_content_too(tmp_path: Path) -> None:

@@ -240,8 +240,11 @@ def test_validated_returns_or_names_the_first_five() -> None:
     assert validated(square, good) is good
     with pytest.raises(SolutionError, match=r"node 2 is not visited; .*node 4"):
         validated(square, Solution([[0]]))
-    with pytest.raises(SolutionError, match=r"\(and 4 more\)"):
-        validated(tsp(np.zeros((10, 2))), Solution([[0]]))
+    missing = [f"node {i} is not visited" for i in range(2, 12)]
+    for n, shown in ((6, "; ".join(missing[:5])), (7, "; ".join(missing[:5]) + " (and 1 more)")):
+        with pytest.raises(SolutionError) as caught:
+            validated(tsp(np.zeros((n, 2))), Solution([[0]]))
+        assert caught.value.reason == shown
 
 
 @pytest.mark.parametrize(
