@@ -90,6 +90,7 @@ def main() -> None:
     parser.add_argument("--model", default="auto")
     parser.add_argument("--k", help="LOW,HIGH")
     parser.add_argument("--centres", default="uniform")
+    parser.add_argument("--destroy", default="auto", help="see `drhg solve --help`")
     parser.add_argument("--alternatives", type=int, default=1)
     parser.add_argument("--hygese", type=float, help="seconds per instance for a reference")
     options = parser.parse_args()
@@ -103,6 +104,7 @@ def main() -> None:
         "model": options.model,
         "k": tuple(int(part) for part in options.k.split(",")) if options.k else None,
         "centres": options.centres,
+        "destroy": options.destroy,
         "alternatives": options.alternatives,
     }
     drhg.solve_many(instances[:2], max_iters=2, **how)  # compile
