@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import random
 import shutil
@@ -22,6 +23,7 @@ from drhg.compiled import random_below, random_state
 from drhg.construct import construct
 from drhg.errors import ModelError
 from drhg.generate import uniform_cvrp
+from drhg.network_kernels import compiles, layout
 from drhg.problem import Solution, cost
 from drhg.weights import ModelConfig, load
 
@@ -30,6 +32,7 @@ torch = pytest.importorskip("torch", reason="training needs torch")
 from drhg.model import build, load_model, tensors_of  # noqa: E402
 from drhg.neural import State, Views, decode, views_of  # noqa: E402
 from drhg.training import labels  # noqa: E402
+from drhg.training import trainer as trainers  # noqa: E402
 from drhg.training.data import (  # noqa: E402
     Plans,
     Recipe,
@@ -61,6 +64,7 @@ torch.set_num_threads(1)  # small products; and two threads that wait for each o
 ECONOMY = ModelConfig.of("economy")
 ROUTES = ModelConfig.of("economy", routes=True)
 TINY = ModelConfig.of("economy", d=32, layers=2, heads=2, hidden=64)
+NARROW = ModelConfig.of("economy", d=32, layers=2, heads=4, hidden=64)  # heads of 8: torch's turn
 CONFIGS = Path(__file__).parent.parent / "configs"
 
 
@@ -436,9 +440,9 @@ def test_two_layers_learn_eight_graphs_by_heart(preset: str, routes: bool) -> No
     assert time.perf_counter() - begin < 60
 
 
-@pytest.mark.parametrize("config", [ECONOMY, ROUTES])
-def test_compiled_gradients_equal_autograd(config: ModelConfig) -> None:
-    """The hand-written way back against torch in float64."""
+@pytest.mark.parametrize("config", [ECONOMY, ROUTES, TINY, NARROW])
+def test_gradients_equal_autograd_in_double(config: ModelConfig) -> None:
+    """The hand-written way back (where sizes fit it) against torch in float64."""
     labels = some_plans() if config.routes else some_tours()
     state, right = draw(labels, Recipe(low=10), config, 30, 2, 0)
     torch.manual_seed(0)
@@ -457,8 +461,6 @@ def test_compiled_gradients_equal_autograd(config: ModelConfig) -> None:
     exact = -shares.log().mean()
     flatten(double)
     named = dict(double.named_parameters())
-    from drhg.network_kernels import layout
-
     parts = torch.autograd.grad(exact, [named[name] for name, _ in layout(config)])
     assert loss == pytest.approx(float(exact.detach()), abs=1e-5)
     at = 0
@@ -466,7 +468,7 @@ def test_compiled_gradients_equal_autograd(config: ModelConfig) -> None:
         mine = found[at : at + part.numel()].view(part.shape).double()
         at += part.numel()
         # the bias of the score moves all logits alike, so its gradient is zero
-        scale = max(float(part.abs().max()), 1e-4 if name == "score.bias" else 0.0)
+        scale = max(float(part.abs().max()), 1e-3 if name == "score.bias" else 0.0)
         assert float((mine - part).abs().max()) < 2e-4 * scale, name
 
 
@@ -490,6 +492,20 @@ def test_the_loss_falls(optimiser: str) -> None:
     assert np.mean(losses[-10:]) < 0.9 * np.mean(losses[:5])
 
 
+def test_a_loss_that_is_no_number_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = Trainer(Config(TINY, Recipe(low=10), batch=16), some_tours(), 1)
+    trainer.train_step()
+    before = trainer.flat.clone()
+    for broken in ((math.nan, 0.0), (1.0, math.nan)):
+        monkeypatch.setattr(
+            trainers, "gradient", lambda *_, b=broken: (b[0], torch.full_like(trainer.flat, b[1]))
+        )
+        with pytest.raises(ModelError, match="step 2: the loss or its gradient is not a number"):
+            trainer.train_step()
+    trainer.pool.shutdown()
+    assert torch.equal(trainer.flat, before)
+
+
 def test_the_rate_rises_stays_and_decays() -> None:
     config = Config(TINY, warmup=10, decay=100, gamma=0.5, epoch=1000)
     assert rate_at(config, 0, 0, None) == 0.1
@@ -505,6 +521,8 @@ def test_the_shipped_configurations_can_be_read(tmp_path: Path) -> None:
     assert (paper.data.low, paper.data.share, paper.network.preset) == (20, 0.8, "paper")
     assert read_config(CONFIGS / "economy.toml").network == ECONOMY
     assert read_config(CONFIGS / "economy-cvrp.toml").network == ROUTES
+    for sizes in ("30-70", "20-80", "10-90"):
+        assert compiles(read_config(CONFIGS / f"size-{sizes}.toml").network)
     wrong = tmp_path / "wrong.toml"
     for text in ("[network]\npreset = 'economy'\nx = 1", "a = 1", "[network]\npreset = 1", "["):
         wrong.write_text(text)

@@ -484,6 +484,15 @@ def _attend_back(qkv, begin, G, heads, share, grad, back, turned, change):
 # down.weight, down.bias.
 
 
+def compiles(config: ModelConfig) -> bool:
+    """Whether an economical network has the sizes that the kernels work on.
+
+    Heads that are no whole vectors would be written beyond their ends.
+    """
+    each = (config.d // config.heads, config.hidden)
+    return config.preset == "economy" and all(size % LANES == 0 for size in each)
+
+
 def layout(config: ModelConfig) -> list[tuple[str, tuple[int, ...]]]:
     """Names and shapes of the parameters, in the order of the vector."""
     return list(shapes(config).items())

@@ -22,7 +22,6 @@ from drhg.compiled import kernel, random_float, random_state
 from drhg.errors import ModelError
 from drhg.hypergraph import OK, Graphs, Repaired, Rules, features, repeated, walk
 from drhg.network_kernels import (
-    LANES,
     LEAD,
     fast_kernel,
     forward,
@@ -31,7 +30,9 @@ from drhg.network_kernels import (
     turned_weights,
     up,
 )
-from drhg.paper_kernels import CompiledPaper, compiles
+from drhg.network_kernels import compiles as economy_compiles
+from drhg.paper_kernels import CompiledPaper
+from drhg.paper_kernels import compiles as paper_compiles
 from drhg.problem import Metric
 from drhg.repair import Repair
 from drhg.weights import ModelConfig, read_weights
@@ -622,7 +623,7 @@ class Compiled:
         threads: int = 1,
         group: int = GROUP,
     ) -> None:
-        if config.preset != "economy" or config.d // config.heads % LANES or config.window < 1:
+        if not economy_compiles(config) or config.window < 1:
             raise ModelError("this network is not compiled: it needs torch")
         names = layout(config)
         if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != dict(names):
@@ -817,6 +818,6 @@ def compiled(
 ) -> Scorer | None:
     """A network as compiled code, or None where only torch can run it."""
     if config.preset == "paper":
-        return CompiledPaper(config, tensors, threads=threads) if compiles(config) else None
-    fits = config.d // config.heads % LANES == 0 and config.window >= 1
+        return CompiledPaper(config, tensors, threads=threads) if paper_compiles(config) else None
+    fits = economy_compiles(config) and config.window >= 1
     return Compiled(config, tensors, threads=threads) if fits else None

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import os
 import platform
 import time
@@ -33,7 +34,7 @@ from drhg import weights
 from drhg.errors import ModelError
 from drhg.hypergraph import Flags
 from drhg.model import ModelConfig, Network, build, device_of, fill, save_model, tensors_of
-from drhg.network_kernels import layout, learn_rows
+from drhg.network_kernels import compiles, layout, learn_rows
 from drhg.neural import GROUP, NeuralRepair, Scorer, State, compiled
 from drhg.problem import cost
 from drhg.solver import solve_many
@@ -196,7 +197,7 @@ def gradient(
     `right` (B, W, outputs) may name several answers of a decision; their joint share counts.
     """
     config = network.config
-    if config.preset == "economy" and flat.is_cpu:  # by hand: see `network_kernels`
+    if compiles(config) and flat.is_cpu:  # by hand: see `network_kernels`
         out = torch.empty_like(flat)
         shape = config.d, config.hidden, config.layers, config.heads, config.outputs, GROUP
         arrays = state.nodes, state.context, state.count, state.direct, right
@@ -289,7 +290,12 @@ class Trainer:
         parameters = in_order(self.network)
         for p, part in zip(parameters, split(self.sums, parameters), strict=True):
             p.grad = part
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            raise ModelError(
+                f"step {self.step + 1}: the loss or its gradient is not a number; go on from the "
+                "last checkpoint with a lower rate, or with more steps of warm-up"
+            )
         share = rate_at(config, self.step, self.decisions, self.decay_from)
         for optimiser in self.optimisers:
             for group in optimiser.param_groups:
