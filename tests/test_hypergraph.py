@@ -382,6 +382,21 @@ def test_the_present_repair_changes_nothing(case: tuple) -> None:
     same_plan(plan, before)
 
 
+def test_rows_are_repeated_and_padded() -> None:
+    instance = tsp(np.random.default_rng(3).random((9, 2)))
+    rules, plan = laid(instance, [list(range(9))])
+    graphs = h.reduce(rules, plan, *as_rows({0, 4}, {0, 2, 3, 6}))
+    assert graphs.size.tolist() == [4, 7]
+    present = h.present(graphs)
+    assert present.order.dtype == np.int32
+    assert present.order[0].tolist() == [0, 1, 2, 3] + [-1] * (present.order.shape[1] - 4)
+    twice = h.repeated(graphs, 2)
+    for field in fields(graphs):
+        found, once = getattr(twice, field.name), getattr(graphs, field.name)
+        assert np.array_equal(found[[0, 2]], once)
+        assert np.array_equal(found[[1, 3]], once)
+
+
 def random_repair(
     rng: np.random.Generator, graphs: h.Graphs, row: int, direct: float
 ) -> tuple[list[int], list[bool]]:
