@@ -674,13 +674,15 @@ def _name_ends(ax: Axes, last: Mapping[str, float], x: float) -> None:
 def plot_series(
     ax: Axes, series: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str
 ) -> None:
-    """Points joined by lines, one colour per name, x on a logarithmic scale."""
+    """Points joined by lines, one colour per name, on logarithmic scales; y is linear about 0."""
+    ax.set_xscale("log")
+    ax.set_yscale("symlog", linthresh=0.01)
     for i, (name, points) in enumerate(series.items()):
         xs, ys = zip(*sorted(points), strict=True)
         color = PALETTE[i % len(PALETTE)]
         ax.plot(xs, ys, "o-", color=color, label=name, linewidth=1.6, markersize=4)
     _plain_axes(ax)
-    ax.set_xscale("log")
+    ax.yaxis.set_major_formatter("{x:g}")
     ax.set_xlabel(x, color=MUTED)
     ax.set_ylabel(y, color=MUTED)
     ax.legend(frameon=False, fontsize=9, labelcolor=INK)
