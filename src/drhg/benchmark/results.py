@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -113,8 +114,8 @@ def _section(suite: Suite, rows: list[Row]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _place(suite: Suite, line: Line) -> tuple[int, float, int, str]:
-    """Sets as in the suite; in a set by limit; under a limit ours, then the rivals."""
+def _place(suite: Suite, line: Line) -> tuple[int, float, int, list[int], str]:
+    """Sets as in the suite; in a set by limit; under a limit ours, numbers rising, then rivals."""
     names = [part.name for part in suite.parts]
     place = names.index(line.set) if line.set in names else len(names)
     rivals = list(RIVALS)
@@ -122,7 +123,8 @@ def _place(suite: Suite, line: Line) -> tuple[int, float, int, str]:
     row = line.rows[0]
     amount = -1.0 if line.limit == START else float(row["max_iters"] or row["time_limit"] or 0)
     amount = amount if len({r["time_limit"] for r in line.rows}) == 1 else 0.0
-    return place, amount, rank, line.solver
+    numbers = [int(digits) for digits in re.findall(r"\d+", line.solver)]
+    return place, amount, rank, numbers, line.solver
 
 
 def _cells(line: Line, lines: Sequence[Line]) -> list[str]:
