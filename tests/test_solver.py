@@ -7,7 +7,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 import reference
 
 import drhg
-from drhg import solver
+from drhg import search, solver
 from drhg.criteria import anneal
 from drhg.hypergraph import Graphs, Nearness, Plan, Repaired, Rules, destroy_nearest, present
 from drhg.problem import Metric
@@ -322,6 +323,26 @@ def test_a_warm_tour_takes_part_in_the_breeding() -> None:
     assert few.cost > known.cost
     warm = drhg.solve(instance, max_iters=400, seed=1, threads=1, init=known.solution)
     assert warm.cost < known.cost
+
+
+@pytest.mark.parametrize(("share", "bred"), [(1 / 60, True), (1 / 25, False)])
+def test_a_population_is_begun_only_if_there_is_time_to_end_it(
+    share: float, bred: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 100 nodes it takes as long as making 51 tours; each takes a `share` of the search."""
+    kicked = []
+
+    def kick(*_: Any) -> Iterator[Any]:
+        kicked.append(True)
+        yield from ()
+
+    monkeypatch.setattr(search, "_kick_copies", kick)
+    instance = drhg.uniform_tsp(100, seed=0)
+    task = search.task_of(instance, drhg.Solution([np.arange(100)]), 0, 1)
+    clock = iter(np.arange(0.0, 9.0, share))
+    found = list(islice(search.tours(task, lambda: 8, lambda: float(next(clock))), 20))
+    assert bool(kicked) is not bred
+    assert (len(found) == 20) is bred
 
 
 def test_a_broken_start_is_refused_with_the_reason() -> None:
