@@ -146,9 +146,9 @@ def test_every_child_has_a_price_of_its_own(monkeypatch: pytest.MonkeyPatch) -> 
     paid = []
     descend = rb.descend
 
-    def watched(land, order, ends, slots, price, state):  # type: ignore[no-untyped-def]
+    def watched(land, order, ends, slots, price, settled, state):  # type: ignore[no-untyped-def]
         paid.append(price)
-        return descend(land, order, ends, slots, price, state)
+        return descend(land, order, ends, slots, price, settled, state)
 
     monkeypatch.setattr(rb, "descend", watched)
     monkeypatch.setattr(rb, "MEND", 0.0)

@@ -53,6 +53,39 @@ def lists(order: Index, ends: Index) -> list[list[int]]:
     return [part.tolist() for part in np.split(order, ends[:-1])]
 
 
+def descend(
+    land: rd.Land, routes: list[list[int]], slots: int, price: rd.Price, seed: int
+) -> list[list[int]]:
+    """A descent of routes of which nothing is known."""
+    nothing = np.zeros(slots, np.int64)
+    return lists(*rd.descend(land, *laid(routes), slots, price, nothing, random_state(seed)))
+
+
+def assert_no_move_pays(land: rd.Land, found: list[list[int]], price: rd.Price) -> None:
+    reached = ref.priced(land, found, price)
+    for u in range(len(land.demand)):
+        for v in land.near[u]:
+            if v >= 0:
+                for other in ref.route_moves(found, u, int(v)):
+                    assert ref.priced(land, other, price) > reached - 1e-6
+        empty = next((r for r, route in enumerate(found) if not route), None)
+        if empty is not None:
+            alone = [[x for x in route if x != u] for route in found]
+            alone[empty] = [u]
+            assert ref.priced(land, alone, price) > reached - 1e-6
+
+
+def assert_no_trade_pays(land: rd.Land, found: list[list[int]], price: rd.Price) -> None:
+    reached = ref.priced(land, found, price)
+    for a, b in itertools.permutations(range(len(found)), 2):
+        ours, theirs = (
+            [u for u in found[r] if any(v in found[s] for v in land.near[u, : rd.MEET])]
+            for r, s in ((a, b), (b, a))
+        )
+        for other in ref.route_trades(found, a, b, ours, theirs):
+            assert ref.priced(land, other, price) > reached - 1e-6
+
+
 @settings(max_examples=300)
 @given(lands(most=9), seeds)
 def test_a_sequence_is_cut_at_the_least_cost(case: Case, seed: int) -> None:
@@ -82,37 +115,55 @@ def test_what_a_plan_is_beyond_its_limits_is_measured(case: Case) -> None:
 @given(lands(), seeds)
 def test_a_descent_ends_where_no_move_pays(case: Case, seed: int) -> None:
     land, price, slots, routes = case
-    order, ends = rd.descend(land, *laid(routes), slots, price, random_state(seed))
-    assert sorted(order.tolist()) == list(range(len(land.demand)))
-    assert len(ends) == slots
-    found = lists(order, ends)
-    reached = ref.priced(land, found, price)
-    assert reached <= ref.priced(land, routes, price) + 1e-6
-    for u in range(len(land.demand)):
-        for v in land.near[u]:
-            if v >= 0:
-                for other in ref.route_moves(found, u, int(v)):
-                    assert ref.priced(land, other, price) > reached - 1e-6
-        empty = next((r for r, route in enumerate(found) if not route), None)
-        if empty is not None:
-            alone = [[x for x in route if x != u] for route in found]
-            alone[empty] = [u]
-            assert ref.priced(land, alone, price) > reached - 1e-6
+    found = descend(land, routes, slots, price, seed)
+    assert sorted(i for route in found for i in route) == list(range(len(land.demand)))
+    assert len(found) == slots
+    assert ref.priced(land, found, price) <= ref.priced(land, routes, price) + 1e-6
+    assert_no_move_pays(land, found, price)
 
 
 @settings(max_examples=100)
 @given(lands(most=8, metric=True), seeds)
 def test_routes_that_meet_have_nothing_to_trade(case: Case, seed: int) -> None:
     land, price, slots, routes = case
-    found = lists(*rd.descend(land, *laid(routes), slots, price, random_state(seed)))
-    reached = ref.priced(land, found, price)
-    for a, b in itertools.permutations(range(slots), 2):
-        ours, theirs = (
-            [u for u in found[r] if any(v in found[s] for v in land.near[u, : rd.MEET])]
-            for r, s in ((a, b), (b, a))
-        )
-        for other in ref.route_trades(found, a, b, ours, theirs):
-            assert ref.priced(land, other, price) > reached - 1e-6
+    assert_no_trade_pays(land, descend(land, routes, slots, price, seed), price)
+
+
+@settings(max_examples=300)
+@given(lands(most=12, metric=True), seeds)
+def test_a_child_settles_though_routes_of_its_parents_are_not_looked_at(
+    case: Case, seed: int
+) -> None:
+    land, price, slots, routes = case
+    parents = [descend(land, routes, slots, price, seed + i) for i in range(2)]
+    orders, ends = zip(*(laid(parent) for parent in parents), strict=True)
+    order = rd.crossed(orders[0], orders[1], random_state(seed))
+    cut = rd.split(land, order, slots, price)
+    after, before = (
+        np.stack(rows)
+        for rows in zip(*(rd.links(*p) for p in zip(orders, ends, strict=True)), strict=True)
+    )
+    settled = rd.settled_in(order, cut, slots, after, before)
+    for r, route in enumerate(lists(order, cut)):
+        assert settled[r] == sum(1 << i for i, p in enumerate(parents) if route in p)
+    found = lists(*rd.descend(land, order, cut, slots, price, settled, random_state(seed)))
+    assert_no_move_pays(land, found, price)
+    assert_no_trade_pays(land, found, price)
+
+
+@settings(max_examples=300)
+@given(lands(most=12, metric=True), seeds)
+def test_a_dearer_price_leaves_routes_within_their_limits_alone(case: Case, seed: int) -> None:
+    land, price, slots, routes = case
+    plan = descend(land, routes, slots, price, seed)
+    within = rd.within_bounds(land, *laid(plan), slots)
+    for r, route in enumerate(plan):
+        free = rd.Price(0.0, 0.0)
+        assert within[r] == (ref.priced(land, [route], price) == ref.priced(land, [route], free))
+    dear = rd.Price(10.0 * price.load, 10.0 * price.length)
+    found = lists(*rd.descend(land, *laid(plan), slots, dear, within, random_state(seed)))
+    assert_no_move_pays(land, found, dear)
+    assert_no_trade_pays(land, found, dear)
 
 
 @settings(max_examples=200)

@@ -25,7 +25,7 @@ import numpy as np
 from drhg.compiled import random_float, random_state
 from drhg.hypergraph import Index
 from drhg.local_search import neighbour_lists
-from drhg.problem import Floats, Solution
+from drhg.problem import Floats, Ints, Solution
 from drhg.route_descent import (
     Bounds,
     Land,
@@ -37,7 +37,9 @@ from drhg.route_descent import (
     land_of,
     links,
     measure,
+    settled_in,
     split,
+    within_bounds,
 )
 from drhg.search import Snapshot, Task
 from drhg.strings import solution_of_lists
@@ -70,6 +72,7 @@ class Plan:
     over: tuple[float, float]  # load and length beyond the limits
     after: Index  # (m,): the next customer, -1 for the depot
     before: Index
+    settled: bool  # by a descent: no move pays (at the price of its time)
 
     @property
     def legal(self) -> bool:
@@ -209,18 +212,18 @@ class Breeder:
         top = float(demand.max(initial=1)) or 1.0
         self.price = Price(float(matrix.max()) / top, 1.0)
 
-    def plan(self, order: Index, ends: Index) -> Plan:
+    def plan(self, order: Index, ends: Index, settled: bool = True) -> Plan:
         """Routes as a plan: round the depot, so that a stretch of it is a sector."""
         order, ends = in_circle(self.points, order, ends)
         total, load, length = measure(self.land, order, ends)
-        return Plan(order, ends, total, (load, length), *links(order, ends))
+        return Plan(order, ends, total, (load, length), *links(order, ends), settled)
 
     def start(self) -> Plan:
         """The task's start as it is."""
         routes = [self.local[route] for route in self.task.start.routes]
         order = np.concatenate(routes).astype(np.int32)
         ends = np.cumsum([len(route) for route in routes]).astype(np.int32)
-        return self.plan(order, ends)
+        return self.plan(order, ends, settled=False)
 
     def child(self, pair: tuple[Plan, Plan] | None, price: Price, stream: int) -> list[Plan]:
         """A child of two plans, or of chance; if beyond a limit, perhaps mended at a high price.
@@ -236,13 +239,24 @@ class Breeder:
             order = rng.permutation(len(self.nodes)).astype(np.int32)
         else:
             order = crossed(pair[0].order, pair[1].order, state)
-        ends = split(self.land, order, self.slots, price)
-        plan = self.plan(*descend(self.land, order, ends, self.slots, price, state))
+        land, slots = self.land, self.slots
+        ends = split(land, order, slots, price)
+        settled = self._settled(order, ends, [p for p in pair or () if p.settled])
+        plan = self.plan(*descend(land, order, ends, slots, price, settled, state))
         if plan.legal or random_float(state) >= MEND:
             return [plan]
         dear = Price(price.load * DEAR, price.length * DEAR)
-        mended = self.plan(*descend(self.land, plan.order, plan.ends, self.slots, dear, state))
+        # at a higher price nothing pays between routes that keep their limits, either
+        settled = within_bounds(land, plan.order, plan.ends, slots)
+        mended = self.plan(*descend(land, plan.order, plan.ends, slots, dear, settled, state))
         return [plan, mended] if mended.legal else [plan]
+
+    def _settled(self, order: Index, ends: Index, parents: list[Plan]) -> Ints:
+        """Which routes of a child are its parents', so that they need not be looked at together."""
+        m = len(order)
+        after = np.array([p.after for p in parents], np.int32).reshape(-1, m)
+        before = np.array([p.before for p in parents], np.int32).reshape(-1, m)
+        return settled_in(order, ends, self.slots, after, before)
 
     def children(
         self, pairs: list[tuple[Plan, Plan] | None], price: Price, stream: int

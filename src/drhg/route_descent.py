@@ -134,9 +134,9 @@ def _excess(bounds, price, load, length):
 @kernel
 def _recount(
     matrix, demand, bounds, price, m, next, route, place, load_to, length_to, leap, load, length,
-    stops, extra, r,
+    stops, extra, links, moved, moves, r,
 ):  # fmt: skip
-    """Walk along a route and note what it is."""
+    """Walk along a route and note what it is, and who has other neighbours since this move."""
     last = m + r
     so_far, way, count = 0.0, 0.0, 0
     here = next[last]
@@ -149,6 +149,9 @@ def _recount(
         place[here] = count
         load_to[here] = so_far
         length_to[here] = way
+        if links[here, 0] != last or links[here, 1] != next[here]:
+            links[here, 0], links[here, 1] = last, next[here]
+            moved[here] = moves
         last = here
         here = next[here]
     leap[last] = matrix[min(last, m), m]
@@ -191,11 +194,12 @@ def _relink(next, prev, depot, listed, count):
 
 
 @kernel
-def descend(land, order, ends, slots, price, state):
+def descend(land, order, ends, slots, price, settled, state):
     """The routes (laid end to end) after all moves that pay: (order, ends of `slots` routes).
 
     Customers are taken in random order; a pair is looked at again only after one of its routes has
-    changed.
+    changed, and for the first time only if their routes have no bit of `settled` in common
+    (see `settled_in`).
     """
     matrix, demand, near, bounds = land.matrix, land.demand, land.near, land.bounds
     m = len(order)
@@ -212,6 +216,11 @@ def descend(land, order, ends, slots, price, state):
     stops = np.zeros(slots, np.int32)
     extra = np.zeros(slots, np.float64)
     changed = np.zeros(slots, np.int64)
+    links = np.full((m, 2), -1, np.int32)
+    moved = np.zeros(size, np.int32)  # of depots never: a depot is behind as many as before
+    # what any move of a pair adds to all lengths, at least, and when that was found
+    least = np.empty(near.shape, np.float64)
+    known = np.full(near.shape, -1, np.int32)
     w = 0
     for r in range(slots):
         route[m + r] = r
@@ -220,14 +229,16 @@ def descend(land, order, ends, slots, price, state):
         w = max(w, end)
         _recount(
             matrix, demand, bounds, price, m, next, route, place, load_to,
-            length_to, leap, load, length, stops, extra, r,
+            length_to, leap, load, length, stops, extra, links, moved, 0, r,
         )  # fmt: skip
     queue = np.arange(m).astype(np.int32)
     tested = np.full(m, -1, np.int64)
     paired = np.full((slots, slots), -1, np.int64)
     listed = np.empty(m, np.int32)
     other = np.empty(m, np.int32)
+    meeting = np.zeros((slots, slots), np.bool_)
     sketch = _sketch(slots, m)
+    vacant = _vacant(stops)
     moves = 0
     turn = 0
     searching = True
@@ -243,34 +254,32 @@ def descend(land, order, ends, slots, price, state):
             tested[u] = moves
             spot = _spot(matrix, m, next, prev, leap, u)
             for c in range(near.shape[1] + 1):
+                to_empty = c == near.shape[1]  # not in the first turn
+                v = near[u, c] if not to_empty else m + vacant if turn > 0 and vacant >= 0 else -1
+                if v < 0:
+                    continue
+                latest = max(changed[route[u]], changed[route[v]])
+                if turn > to_empty and latest <= since:
+                    continue
+                if latest == 0 and not to_empty and settled[route[u]] & settled[route[v]]:
+                    continue
                 for side in range(2):
-                    ru = route[u]
-                    if c < near.shape[1]:
-                        v = near[u, c]
-                        if v < 0:
+                    if side == 1:  # to the front of the neighbour's route
+                        v = prev[v]
+                        if to_empty or v < m:
                             break
-                        if side == 1:  # to the front of the neighbour's route
-                            v = prev[v]
-                            if v < m:
-                                break
-                    else:  # to an empty route
-                        if side == 1 or turn == 0:
-                            break
-                        v = -1
-                        for r in range(slots):
-                            if stops[r] == 0:
-                                v = m + r
-                                break
-                        if v < 0:
-                            break
-                    rv = route[v]
-                    if turn > 0 and stops[rv] > 0 and max(changed[ru], changed[rv]) <= since:
-                        continue
-                    kind = _first_that_pays(
+                    ru, rv = route[u], route[v]
+                    if v < m:
+                        lately = max(moved[u], moved[v], moved[spot.x], moved[next[v]])
+                        if lately <= known[u, c] and least[u, c] >= extra[ru] + extra[rv] - TINY:
+                            continue
+                    kind, lowest = _first_that_pays(
                         matrix, demand, bounds, price, m, next, prev, place, load_to, length_to,
                         leap, load, length, extra, ru, rv, u, v, spot,
                     )  # fmt: skip
                     if kind == 0:
+                        if v < m:
+                            least[u, c], known[u, c] = lowest, moves
                         continue
                     x, y = next[u], next[v]
                     if kind == 1:
@@ -305,20 +314,23 @@ def descend(land, order, ends, slots, price, state):
                     for r in (ru, rv):
                         _recount(
                             matrix, demand, bounds, price, m, next, route, place, load_to,
-                            length_to, leap, load, length, stops, extra, r,
+                            length_to, leap, load, length, stops, extra, links, moved, moves, r,
                         )  # fmt: skip
                         changed[r] = moves
                     spot = _spot(matrix, m, next, prev, leap, u)
+                    vacant = _vacant(stops)
         if turn > 0:
+            _meet(near, m, route, meeting)
             for a in range(slots):
                 for b in range(a + 1, slots):
-                    if max(changed[a], changed[b]) <= paired[a, b] or stops[a] * stops[b] == 0:
+                    latest = max(changed[a], changed[b])
+                    if latest <= paired[a, b] or not (meeting[a, b] or meeting[b, a]):
+                        continue
+                    if latest == 0 and settled[a] & settled[b]:
                         continue
                     paired[a, b] = moves
                     ours = _beside(near, m, next, route, a, b, listed)
                     theirs = _beside(near, m, next, route, b, a, other)
-                    if ours + theirs == 0:
-                        continue
                     if _trade_best(
                         matrix, demand, bounds, price, m, next, prev, leap, load, length,
                         extra, changed, moves, sketch, a, b, listed[:ours], other[:theirs],
@@ -328,9 +340,13 @@ def descend(land, order, ends, slots, price, state):
                         for r in (a, b):
                             _recount(
                                 matrix, demand, bounds, price, m, next, route, place, load_to,
-                                length_to, leap, load, length, stops, extra, r,
+                                length_to, leap, load, length, stops, extra, links, moved, moves, r,
                             )  # fmt: skip
                             changed[r] = moves
+                        for r in range(slots):  # whom one has met, both may meet
+                            meeting[a, r] = meeting[b, r] = meeting[a, r] or meeting[b, r]
+                            meeting[r, a] = meeting[r, b] = meeting[r, a] or meeting[r, b]
+            vacant = _vacant(stops)
         turn += 1
     found = np.empty(m, np.int32)
     found_ends = np.empty(slots, np.int32)
@@ -388,7 +404,8 @@ def _first_that_pays(
     matrix, demand, bounds, price, m, next, prev, place, load_to, length_to, leap, load, length,
     extra, ru, rv, u, v, spot,
 ):  # fmt: skip
-    """The first move that brings u beside v and pays: its number, or 0.
+    """The first move that brings u beside v and pays: its number, or 0; and the least that any of
+    those before it adds to all lengths, wherever u and v are.
 
     1 u behind v; 2 u and the next behind v; 3 the same turned round; 4 u for v; 5 u and the next
     for v; 6 u and the next for v and the next; 7 the way between them backwards; 8 and 9 the rests
@@ -406,14 +423,16 @@ def _first_that_pays(
     du = demand[u]
     vy, uv, uy = leap[v], matrix[u, mv], matrix[u, my]
     xv, xy = matrix[mx, mv], matrix[mx, my]
+    lowest = np.inf
     if y != u:
         gain_u = px - pu - ux
         gain_v = uv + uy - vy
+        lowest = min(lowest, gain_u + gain_v)
         if _pays(
             bounds, price, apart, kept, gain_u + gain_v,
             load_u - du, way_u + gain_u - service, load_v + du, way_v + gain_v + service,
         ):  # fmt: skip
-            return 1
+            return 1, lowest
     two = du
     if x < m:
         two += demand[x]
@@ -423,11 +442,12 @@ def _first_that_pays(
             turned = xv + uy - vy
             gain_v = min(straight, turned)
             moved = ux + 2.0 * service
+            lowest = min(lowest, gain_u + gain_v)
             if _pays(
                 bounds, price, apart, kept, gain_u + gain_v,
                 load_u - two, way_u + gain_u - moved, load_v + two, way_v + gain_v + moved,
             ):  # fmt: skip
-                return 2 if straight <= turned else 3
+                return 2 if straight <= turned else 3, lowest
     if v < m:
         pv = prev[v]
         pv_v = leap[pv]
@@ -437,49 +457,54 @@ def _first_that_pays(
         if u < v and u != pv and u != y:
             gain_u = p_v + xv - pu - ux
             gain_v = pv_u + uy - pv_v - vy
+            lowest = min(lowest, gain_u + gain_v)
             if _pays(
                 bounds, price, apart, kept, gain_u + gain_v,
                 load_u + dv - du, way_u + gain_u, load_v + du - dv, way_v + gain_v,
             ):  # fmt: skip
-                return 4
+                return 4, lowest
         if x < m:
             if u != pv and x != pv and u != y:
                 gain_u = p_v + matrix[xx, v] - pu - x_xx
                 gain_v = pv_u + xy - pv_v - vy
                 moved = ux + service
+                lowest = min(lowest, gain_u + gain_v)
                 if _pays(
                     bounds, price, apart, kept, gain_u + gain_v,
                     load_u + dv - two, way_u + gain_u - moved,
                     load_v + two - dv, way_v + gain_v + moved,
                 ):  # fmt: skip
-                    return 5
+                    return 5, lowest
             if y < m and u < v and y != prev[u] and u != y and x != v and v != next[x]:
                 gain_u = p_v + matrix[xx, y] - pu - x_xx
                 gain_v = pv_u + matrix[x, min(next[y], m)] - pv_v - leap[y]
                 shift = dv + demand[y] - two
+                lowest = min(lowest, gain_u + gain_v)
                 if _pays(
                     bounds, price, apart, kept, gain_u + gain_v,
                     load_u + shift, way_u + gain_u + vy - ux,
                     load_v - shift, way_v + gain_v + ux - vy,
                 ):  # fmt: skip
-                    return 6
+                    return 6, lowest
+    turned = uv + xy - ux - vy
+    straight = uy + xv - ux - vy
+    lowest = min(lowest, turned, straight)
     if not apart:
-        turned = uv + xy - ux - vy
-        return 7 if place[u] < place[v] and x != v and turned < -TINY else 0
+        return 7 if place[u] < place[v] and x != v and turned < -TINY else 0, lowest
     loads, ways = load_u + load_v, way_u + way_v
     if v < m or y < m:
-        change = uv + xy - ux - vy
         front, way = load_to[u] + load_to[v], length_to[u] + uv + length_to[v]
         if _pays(
-            bounds, price, apart, kept, change, front, way, loads - front, ways + change - way
+            bounds, price, apart, kept, turned, front, way, loads - front, ways + turned - way
         ):
-            return 8
-    change = uy + xv - ux - vy
+            return 8, lowest
     front = load_to[u] + load_v - load_to[v]
     way = length_to[u] + uy + way_v - length_to[v] - vy
-    if _pays(bounds, price, apart, kept, change, front, way, loads - front, ways + change - way):
-        return 9
-    return 0
+    if _pays(
+        bounds, price, apart, kept, straight, front, way, loads - front, ways + straight - way
+    ):
+        return 9, lowest
+    return 0, lowest
 
 
 @inlined
@@ -537,6 +562,25 @@ def _sketch(slots, m):
     where = np.empty((slots, m, PLACES), np.int32)
     costs = np.empty((slots, m, PLACES), np.float64)
     return when, where, costs, np.empty(m, np.float64)
+
+
+@inlined
+def _vacant(stops):
+    """The first empty route, or -1."""
+    for r in range(len(stops)):
+        if stops[r] == 0:
+            return r
+    return -1
+
+
+@inlined
+def _meet(near, m, route, meeting):
+    """Which routes have a customer with one of another route among its nearest."""
+    meeting[:] = False
+    for u in range(m):
+        for c in range(min(near.shape[1], MEET)):
+            if near[u, c] >= 0:
+                meeting[route[u], route[near[u, c]]] = True
 
 
 @inlined
@@ -753,6 +797,50 @@ def links(order, ends):
             after[last] = -1
         w = ends[r]
     return after, before
+
+
+@kernel
+def settled_in(order, ends, slots, after, before):
+    """Which plans have each route: bit i of a route is plan i (a row of `after` and `before`).
+
+    Where no move pays in these plans, none pays between two routes that are in the same one.
+    """
+    settled = np.zeros(slots, np.int64)
+    for i in range(len(after)):
+        w = 0
+        for r in range(len(ends)):
+            same = True
+            last = -1
+            for j in range(w, ends[r]):
+                node = order[j]
+                behind = order[j + 1] if j + 1 < ends[r] else -1
+                if before[i, node] != last or after[i, node] != behind:
+                    same = False
+                    break
+                last = node
+            if same:
+                settled[r] |= 1 << i
+            w = ends[r]
+    return settled
+
+
+@kernel
+def within_bounds(land, order, ends, slots):
+    """1 for every route that keeps its limits, else 0."""
+    bounds = land.bounds
+    within = np.zeros(slots, np.int64)
+    m = len(order)
+    w = 0
+    for r in range(len(ends)):
+        load, length = 0.0, bounds.service * (ends[r] - w)
+        last = m
+        for i in range(w, ends[r]):
+            load += land.demand[order[i]]
+            length += land.matrix[last, order[i]]
+            last = order[i]
+        within[r] = _excess(bounds, Price(1.0, 1.0), load, length + land.matrix[last, m]) == 0.0
+        w = ends[r]
+    return within
 
 
 @kernel
