@@ -216,7 +216,8 @@ class Breeder:
         """Routes as a plan: round the depot, so that a stretch of it is a sector."""
         order, ends = in_circle(self.points, order, ends)
         total, load, length = measure(self.land, order, ends)
-        return Plan(order, ends, total, (load, length), *links(order, ends), settled)
+        after, before = links(order, ends)
+        return Plan(order, ends, total, (load, length), after, before, settled)
 
     def start(self) -> Plan:
         """The task's start as it is."""
@@ -256,7 +257,8 @@ class Breeder:
         m = len(order)
         after = np.array([p.after for p in parents], np.int32).reshape(-1, m)
         before = np.array([p.before for p in parents], np.int32).reshape(-1, m)
-        return settled_in(order, ends, self.slots, after, before)
+        found: Ints = settled_in(order, ends, self.slots, after, before)
+        return found
 
     def children(
         self, pairs: list[tuple[Plan, Plan] | None], price: Price, stream: int
