@@ -24,7 +24,7 @@ def snapshots(work: Task, count: int, max_iters: int = 10**9) -> list[Snapshot]:
     return list(islice(rs.routes(work, lambda: 0.2, max_iters), count))
 
 
-@pytest.mark.parametrize("n", [40, rs.SMALL + 50, rs.OWN + 50, 2 * rs.PART + 500])
+@pytest.mark.parametrize("n", [40, rs.SMALL + 50, rs.WHOLE + 50, 2 * rs.PART + 500])
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_every_snapshot_is_a_valid_plan_of_its_cost(n: int, threads: int) -> None:
     instance = drhg.uniform_cvrp(n, seed=n)
@@ -39,7 +39,7 @@ def test_every_snapshot_is_a_valid_plan_of_its_cost(n: int, threads: int) -> Non
     assert costs[-1] < drhg.cost(instance, work.start)
 
 
-@pytest.mark.parametrize("n", [60, rs.SMALL + 50, rs.OWN + 50])
+@pytest.mark.parametrize("n", [60, rs.SMALL + 50, rs.WHOLE + 50])
 def test_same_seed_and_threads_same_plan(n: int) -> None:
     instance = drhg.uniform_cvrp(n, seed=1)
     runs = [drhg.solve(instance, max_iters=12_001, seed=s, threads=2) for s in (3, 3, 4)]
@@ -67,7 +67,7 @@ def test_parts_share_no_route(n: int, threads: int) -> None:
     assert n >= 5_000 or seen.all()
 
 
-@pytest.mark.parametrize("n", [rs.SMALL + 10, rs.OWN + 10])
+@pytest.mark.parametrize("n", [rs.SMALL + 10, rs.WHOLE + 10])
 def test_annealing_is_followed_by_breeding_of_parts(
     n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,9 +95,43 @@ def test_small_plans_and_endless_searches_of_middling_ones_breed_at_once(
         yield Snapshot(1, 0.0, lambda: task.start)
 
     monkeypatch.setattr(rs, "breed", watched)
-    for n, over in ((rs.SMALL, 0.0), (rs.OWN, 1.0)):
+    for n, over in ((rs.SMALL, 0.0), (rs.WHOLE, 1.0)):
         next(rs.routes(task(drhg.uniform_cvrp(n, seed=1)), lambda over=over: over, None))
-    assert begun == [rs.SMALL, rs.OWN]
+    assert begun == [rs.SMALL, rs.WHOLE]
+
+
+def test_middling_plans_are_bred_before_they_are_annealed_at_a_lower_heat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[str, float]] = []
+    heats: list[float] = []
+
+    def own(field: object, plan: rs.Lists, pool: object, counter: rs._Counter) -> Iterator[object]:
+        while True:
+            counter.count(10**9)
+            heats.append(counter.heat())
+            seen.append(("annealed", plan.cost))
+            yield plan
+
+    bred = rs.breed
+
+    def breed(*arguments: object) -> Iterator[Snapshot]:
+        for found in bred(*arguments):  # type: ignore[arg-type]
+            seen.append(("bred", found.cost))
+            yield found
+
+    monkeypatch.setattr(rs, "_own", own)
+    monkeypatch.setattr(rs, "breed", breed)
+    monkeypatch.setattr(rs, "_bred", lambda *_: iter(()))
+    over = iter(np.arange(0.0, 1.0, 0.02))
+    work = task(drhg.uniform_cvrp(rs.SMALL + 10, seed=1))
+    list(rs.routes(work, lambda: float(next(over)), None))
+    first = [name for name, _ in seen].index("annealed")
+    assert [name for name, _ in seen] == ["bred"] * first + ["annealed"] * (len(seen) - first)
+    assert first > 5
+    assert seen[first][1] == pytest.approx(seen[first - 1][1], rel=1e-12)
+    assert max(heats) <= rs.WARM
+    assert heats[-1] == pytest.approx(rs.COLD, rel=0.2)
 
 
 @pytest.mark.parametrize("metric", ["EXACT", "EUC_2D", "EXPLICIT"])
@@ -106,8 +140,9 @@ def test_parts_are_bred_in_the_end(
     metric: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rs, "SMALL", 20)
-    monkeypatch.setattr(rs, "OWN", 30)
+    monkeypatch.setattr(rs, "WHOLE", 30)
     monkeypatch.setattr(rs, "LITTER", 25)
+    monkeypatch.setattr(rs, "TURN", 100)  # so that something is left to do
     monkeypatch.setattr(rs, "CHILDREN", 2 * rs.GLANCE)
     plane = drhg.uniform_cvrp(120, seed=3)
     assert plane.demand is not None
@@ -170,7 +205,7 @@ def test_heat_falls_from_hot_to_cold_and_grows_with_the_time_there_is() -> None:
     first = {}
     for rate in (1, 30, 100_000):  # steps per hundredth of the search
         over[0] = 0.0
-        counter = rs._Counter(work, lambda: over[0], None)
+        counter = rs._Counter(work, lambda: over[0], None, 1.0)
         heats = []
         for i in range(100):
             over[0] = (i + 1) / 100
@@ -184,7 +219,7 @@ def test_heat_falls_from_hot_to_cold_and_grows_with_the_time_there_is() -> None:
 
 def test_without_an_end_the_search_warms_up_again() -> None:
     work = task(drhg.uniform_cvrp(20, seed=1))
-    counter = rs._Counter(work, lambda: 1.0, None)
+    counter = rs._Counter(work, lambda: 1.0, None, 1.0)
     heats = []
     for _ in range(400):
         heats.append(counter.heat())

@@ -1,9 +1,10 @@
 """The search for routes: a population of small plans, annealed string removal on large ones.
 
-Small plans are bred (`route_breeding`). Larger ones are annealed first: every thread has a plan of
-its own, and now and then all go on from the best. Large ones are shared: all threads anneal one
-plan, each some neighbouring routes at a time; what happens in different parts always fits together.
-In the end such parts are bred, too. As in `search`, nothing here looks at the clock.
+Small plans are bred (`route_breeding`). Larger ones are bred first and then annealed: every thread
+has a plan of its own, and now and then all go on from the best. Large ones are annealed at once and
+shared: all threads work on one plan, each on some neighbouring routes at a time; what happens in
+different parts always fits together. In the end such parts are bred, too. As in `search`, nothing
+here looks at the clock.
 """
 
 from __future__ import annotations
@@ -37,13 +38,15 @@ from drhg.strings import (
 COLD = 0.07  # the last temperature, in mean distances to the fifth neighbour
 HOT = 0.1  # the first one, times the root of the steps per customer that there will be time for
 HOTTEST = 2.0
+WARM = 0.3  # the first one at most where breeding came before
 PART = 1_000  # customers that a thread works on at a time, at most
 TURN = 5_000  # steps on a part before another is chosen
 EXCHANGES = 10  # times that threads with plans of their own take over the best one
-SMALL = 200  # up to so many customers a population is best from the beginning
-OWN = 600  # up to so many threads anneal plans of their own; beyond, one plan together
+SMALL = 200  # up to so many customers a population is all that is needed
+WHOLE = 600  # up to so many one is bred before annealing; then threads anneal plans of their own
+EARLY = 0.4  # share of the search for that
 LARGE = 2_000  # up to so many parts are bred in the end; beyond, annealing takes all the time
-LATE = 0.7  # share of the search before that
+LATE = 0.75  # share of the search before that
 LITTER = 200  # customers of such a part
 CHILDREN = 1_000  # of a part before another is chosen
 GLANCE = 40  # of these between two looks
@@ -81,24 +84,28 @@ def routes(task: Task, elapsed: Elapsed, max_iters: int | None) -> Iterator[Snap
     field = _field_of(task)
     plan = best = _lists(task, task.start.routes)
     size = len(plan.order) + len(plan.absent)
-    share = 0.0 if size <= SMALL else LATE if size <= LARGE else 1.0  # of annealing
     endless = elapsed() >= 1.0
-    counter = _Counter(task, elapsed, max_iters, share or 1.0)
+    late = LATE if size <= LARGE else 1.0
+    counter = _Counter(task, elapsed, max_iters, late)
     with ThreadPoolExecutor(task.threads) as pool:
-        if len(plan.absent) or (size <= OWN and elapsed() < share):
+        if len(plan.absent):
             for best in _own(field, plan, pool, counter):
                 yield _snapshot(best, counter)
-                if not len(best.absent) and (size > OWN or elapsed() >= share):
+                if not len(best.absent):
                     break
-        if size <= (OWN if endless else SMALL):
-            left = None if max_iters is None else max(0, max_iters - counter.done)
-            yield from breed(replace(task, start=_solution(best)), pool, left)
-        if size > OWN:
-            start = best
-            for best in _shared(field, start, pool, counter):
-                yield _snapshot(best, counter)
-                if elapsed() >= share and not endless:
+        if size <= WHOLE:
+            for found in breed(replace(task, start=_solution(best)), pool, counter.left):
+                counter.count(found.iterations)
+                yield found
+                if size > SMALL and not endless and elapsed() >= EARLY:
                     break
+            best = _lists(task, found.solution().routes)
+            counter = _Counter(task, elapsed, counter.left, late, WARM)
+        start = best
+        for best in (_own if size <= WHOLE else _shared)(field, start, pool, counter):
+            yield _snapshot(best, counter)
+            if elapsed() >= late and not endless:
+                break
         yield from _bred(field, best, pool, counter)
 
 
@@ -128,27 +135,35 @@ def _lists(task: Task, routes: Sequence[Ints]) -> Lists:
 
 
 class _Counter:
-    """Turns: how many steps the next one has, and how hot; cold after a share of the search."""
+    """Turns: how many steps the next one has, and how hot; cold at a given share of the search."""
 
     def __init__(
-        self, task: Task, elapsed: Elapsed, max_iters: int | None, share: float = 1.0
+        self,
+        task: Task,
+        elapsed: Elapsed,
+        max_iters: int | None,
+        late: float,
+        hottest: float = HOTTEST,
     ) -> None:
-        self.task, self._elapsed, self.max_iters, self.share = task, elapsed, max_iters, share
+        self.task, self._elapsed, self._max_iters = task, elapsed, max_iters
+        self._hottest = hottest
         self.turns = self.done = self.last = 0
-        self.began = self.elapsed()
+        self._early, self._late = elapsed(), late
 
-    def elapsed(self) -> float:
-        return min(1.0, self._elapsed() / self.share)
+    @property
+    def left(self) -> int | None:
+        """Iterations, if they are limited."""
+        return None if self._max_iters is None else max(0, self._max_iters - self.done)
 
     def _schedule(self) -> tuple[float, float]:
-        """The share of the search that is over, and how many steps it will have in all.
+        """The share of the annealing that is over, and how many steps it will have in all.
 
         A search without an end has cycles, each as long as all before it.
         """
-        if self.began < 1.0:
-            over = self.elapsed()
-            rate = self.done / max(1e-9, over - self.began)
-            return over, self.done + rate * (1.0 - over)
+        if self._early < 1.0:
+            length = max(1e-9, self._late - self._early)
+            over = min(1.0, (self._elapsed() - self._early) / length)
+            return over, self.done / max(1e-9, over)
         cycle = CYCLE * self.task.instance.n
         while self.done >= 2 * cycle:
             cycle *= 2
@@ -160,7 +175,7 @@ class _Counter:
 
     def steps(self, parts: int) -> int:
         """Steps of every part in this turn."""
-        left = TURN if self.max_iters is None else -(-(self.max_iters - self.done) // parts)
+        left = TURN if self.left is None else -(-self.left // parts)
         return max(1, min(TURN, left))
 
     def count(self, steps: int) -> None:
@@ -171,7 +186,7 @@ class _Counter:
     def heat(self) -> float:
         """The temperature: the more time there is, the hotter the beginning."""
         over, steps = self._schedule()
-        hot = min(HOTTEST, max(COLD, HOT * float(steps / self.task.instance.n) ** 0.5))
+        hot = min(self._hottest, max(COLD, HOT * float(steps / self.task.instance.n) ** 0.5))
         return float(hot * (COLD / hot) ** over)
 
 
@@ -271,7 +286,7 @@ def _bred(
     while True:
         chosen = _choose(task, plan, rng, LITTER)
         spare = max(0, task.rules.vehicles - len(plan.ends)) // len(chosen)
-        left = None if counter.max_iters is None else counter.max_iters - counter.done
+        left = counter.left
         litters = [
             _Litter(task, plan, routes, spare, left and -(-left // len(chosen)), seed)
             for routes, seed in zip(chosen, rng.integers(2**31, size=len(chosen)), strict=True)
