@@ -60,8 +60,8 @@ KERNELS ?= tests/test_assembly.py tests/test_construct.py tests/test_hypergraph.
 	tests/test_route_descent.py tests/test_strings.py
 coverage: $(VENV)/.dev
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -m "not soak"
-	$(INTERPRETED) $(BIN)/coverage run -m pytest $(KERNELS) -m "not slow and not soak"
+	$(BIN)/coverage run -m pytest -n 2 --dist loadfile -m "not soak"
+	$(INTERPRETED) $(BIN)/coverage run -m pytest -n 2 --dist loadfile $(KERNELS) -m "not slow and not soak"
 	$(BIN)/coverage combine
 	$(BIN)/coverage report
 

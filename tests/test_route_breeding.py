@@ -142,7 +142,10 @@ def test_overload_gets_dearer_while_too_many_plans_have_it() -> None:
     assert population.price.length == pytest.approx(8.5)
 
 
-def test_some_children_have_a_price_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("long", "share"), [(1, rb.ODD), (20, 1.0)])
+def test_some_children_have_a_price_of_their_own_or_all_if_routes_are_short(
+    long: int, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     paid = []
     descend = rb.descend
 
@@ -152,12 +155,13 @@ def test_some_children_have_a_price_of_their_own(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(rb, "descend", watched)
     monkeypatch.setattr(rb, "MEND", 0.0)
+    monkeypatch.setattr(rb, "LONG", long)
     breeder = rb.Breeder(task(drhg.uniform_cvrp(20, seed=1)))
     for stream in range(240):
         breeder.child(None, Price(6.0, 2.0), stream)
     loads = np.array([price.load for price in paid])
     usual = loads == 6.0
-    assert np.mean(~usual) == pytest.approx(rb.ODD, abs=0.1)
+    assert np.mean(~usual) == pytest.approx(share, abs=0.1)
     assert len(set(loads[~usual])) == sum(~usual)
     assert 6.0 / rb.SPREAD <= loads.min() < 4.0 < 9.0 < loads.max() <= 6.0 * rb.SPREAD
     assert [price.length for price in paid] == pytest.approx((loads / 3.0).tolist())

@@ -100,8 +100,9 @@ def test_small_plans_and_endless_searches_of_middling_ones_breed_at_once(
     assert begun == [rs.SMALL, rs.WHOLE]
 
 
-def test_middling_plans_are_bred_before_they_are_annealed_at_a_lower_heat(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("long", [True, False])
+def test_middling_plans_of_long_routes_are_bred_before_they_are_annealed_at_a_lower_heat(
+    long: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[str, float]] = []
     heats: list[float] = []
@@ -123,15 +124,20 @@ def test_middling_plans_are_bred_before_they_are_annealed_at_a_lower_heat(
     monkeypatch.setattr(rs, "_own", own)
     monkeypatch.setattr(rs, "breed", breed)
     monkeypatch.setattr(rs, "_bred", lambda *_: iter(()))
+    monkeypatch.setattr(rs, "LONG", 5 if long else 50)
     over = iter(np.arange(0.0, 1.0, 0.02))
     work = task(drhg.uniform_cvrp(rs.SMALL + 10, seed=1))
     list(rs.routes(work, lambda: float(next(over)), None))
+    assert heats[-1] == pytest.approx(rs.COLD, rel=0.2)
+    if not long:
+        assert {name for name, _ in seen} == {"annealed"}
+        assert max(heats) > 2.0 * rs.WARM
+        return
     first = [name for name, _ in seen].index("annealed")
     assert [name for name, _ in seen] == ["bred"] * first + ["annealed"] * (len(seen) - first)
     assert first > 5
     assert seen[first][1] == pytest.approx(seen[first - 1][1], rel=1e-12)
     assert max(heats) <= rs.WARM
-    assert heats[-1] == pytest.approx(rs.COLD, rel=0.2)
 
 
 @pytest.mark.parametrize("metric", ["EXACT", "EUC_2D", "EXPLICIT"])

@@ -54,7 +54,8 @@ ELITE = 4  # plans of a group that are safe because of their cost
 CLOSE = 5  # nearest plans of its group that say how different a plan is
 WANTED = 0.2  # share of children that keep the limits
 REVIEW = 100  # children between two looks at that share
-ODD = 0.25  # share of children that pay a price of their own
+LONG = 15  # customers of a route, on average, that make it a long one
+ODD = 0.25  # share of children that pay a price of their own if routes are long, else all do
 SPREAD = 3.0  # times the price, or divided by it: how far a child's own price may be from it
 MEND = 0.5  # probability that a child beyond the limits gets a second descent
 DEAR = 10.0  # times the price there
@@ -212,6 +213,7 @@ class Breeder:
         self.points: Floats = np.ascontiguousarray(xy[self.nodes] - xy[rules.depot])
         top = float(demand.max(initial=1)) or 1.0
         self.price = Price(float(matrix.max()) / top, 1.0)
+        self.long = m >= LONG * len(task.start.routes)
 
     def plan(self, order: Index, ends: Index, settled: bool = True) -> Plan:
         """Routes as a plan: round the depot, so that a stretch of it is a sector."""
@@ -230,12 +232,12 @@ class Breeder:
     def child(self, pair: tuple[Plan, Plan] | None, price: Price, stream: int) -> list[Plan]:
         """A child of two plans, or of chance; if beyond a limit, perhaps mended at a high price.
 
-        Some have a price of their own, about the population's: plans just beyond a limit and plans
-        that keep it are both looked for.
+        Some or all have a price of their own, about the population's: plans just beyond a limit and
+        plans that keep it are both looked for.
         """
         state = random_state(self.task.seed, stream)
         factor = 1.0
-        if random_float(state) < ODD:
+        if not self.long or random_float(state) < ODD:
             factor = SPREAD ** (2.0 * random_float(state) - 1.0)
         price = Price(factor * price.load, factor * price.length)
         if pair is None:

@@ -216,9 +216,10 @@ def descend(land, order, ends, slots, price, settled, state):
     stops = np.zeros(slots, np.int32)
     extra = np.zeros(slots, np.float64)
     changed = np.zeros(slots, np.int64)
-    links = np.full((m, 2), -1, np.int32)
-    moved = np.zeros(size, np.int32)  # of depots never: a depot is behind as many as before
-    # what any move of a pair adds to all lengths, at least, and when that was found
+    links = np.full((m, 2), -1, np.int32)  # neighbours in the route, as last counted
+    moved = np.zeros(size, np.int32)  # the last move that changed them; depots are all the same
+    # what moves of a pair add to all lengths, at least, and when that was found: as long as both
+    # have the same neighbours it holds, and only what is beyond the limits can make a move pay
     least = np.empty(near.shape, np.float64)
     known = np.full(near.shape, -1, np.int32)
     w = 0

@@ -1,8 +1,8 @@
 """The search for routes: a population of small plans, annealed string removal on large ones.
 
-Small plans are bred (`route_breeding`). Larger ones are bred first and then annealed: every thread
-has a plan of its own, and now and then all go on from the best. Large ones are annealed at once and
-shared: all threads work on one plan, each on some neighbouring routes at a time; what happens in
+Small plans are bred (`route_breeding`). Larger ones are annealed (after breeding, if their routes
+are long): every thread has a plan of its own, and now and then all go on from the best. Large ones
+are shared: all threads anneal one plan, each some neighbouring routes at a time; what happens in
 different parts always fits together. In the end such parts are bred, too. As in `search`, nothing
 here looks at the clock.
 """
@@ -22,7 +22,7 @@ from drhg.compiled import random_state
 from drhg.hypergraph import Index
 from drhg.local_search import neighbour_lists
 from drhg.problem import Ints, Solution, cost
-from drhg.route_breeding import Here, breed
+from drhg.route_breeding import LONG, Here, breed
 from drhg.search import Elapsed, Snapshot, Task, task_of
 from drhg.strings import (
     NEAREST,
@@ -43,8 +43,8 @@ PART = 1_000  # customers that a thread works on at a time, at most
 TURN = 5_000  # steps on a part before another is chosen
 EXCHANGES = 10  # times that threads with plans of their own take over the best one
 SMALL = 200  # up to so many customers a population is all that is needed
-WHOLE = 600  # up to so many one is bred before annealing; then threads anneal plans of their own
-EARLY = 0.4  # share of the search for that
+WHOLE = 600  # up to so many threads anneal plans of their own; beyond, one plan together
+EARLY = 0.4  # share of the search for a population before that, if routes are long
 LARGE = 2_000  # up to so many parts are bred in the end; beyond, annealing takes all the time
 LATE = 0.75  # share of the search before that
 LITTER = 200  # customers of such a part
@@ -93,7 +93,8 @@ def routes(task: Task, elapsed: Elapsed, max_iters: int | None) -> Iterator[Snap
                 yield _snapshot(best, counter)
                 if not len(best.absent):
                     break
-        if size <= WHOLE:
+        long = size >= LONG * len(best.ends)
+        if size <= SMALL or (size <= WHOLE and (long or endless)):
             for found in breed(replace(task, start=_solution(best)), pool, counter.left):
                 counter.count(found.iterations)
                 yield found
