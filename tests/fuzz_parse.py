@@ -1,7 +1,7 @@
 """Coverage-guided fuzzing of the parsers with atheris; run by hand, for as long as one likes.
 
     pip install atheris
-    python tests/fuzz_parse.py -max_total_time=600 corpus/   # small files to start from
+    python tests/fuzz_parse.py -max_total_time=600 -rss_limit_mb=0 corpus/   # files to start from
 
 Whatever the bytes: a typed error, or an instance that survives being written and read again.
 """
