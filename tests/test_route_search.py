@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -100,44 +102,61 @@ def test_small_plans_and_endless_searches_of_middling_ones_breed_at_once(
     assert begun == [rs.SMALL, rs.WHOLE]
 
 
-@pytest.mark.parametrize("long", [True, False])
-def test_middling_plans_of_long_routes_are_bred_before_they_are_annealed_at_a_lower_heat(
-    long: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("anneals", "threads"), [(1, 1), (2, 1), (3, 1), (3, 2)])
+def test_middling_plans_are_annealed_from_the_start_as_often_as_there_is_time(
+    anneals: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[tuple[str, float]] = []
-    heats: list[float] = []
+    monkeypatch.setattr(rs, "TURN", 50)
+    work = task(drhg.uniform_cvrp(rs.SMALL + 10, seed=1), threads)
+    turns = 200
+    each = rs.TURN * turns / (0.99 * work.instance.n)  # steps of a thread per customer
+    monkeypatch.setattr(rs, "ANNEAL", each / anneals**2)
+    over = [0.0]
+    heats, begun = [], []
+    whole, steps = rs._whole, rs.string_slice
 
-    def own(field: object, plan: rs.Lists, pool: object, counter: rs._Counter) -> Iterator[object]:
-        while True:
-            counter.count(10**9)
-            heats.append(counter.heat())
-            seen.append(("annealed", plan.cost))
-            yield plan
+    def watched(field: rs._Field, plan: rs.Lists) -> rs.Part:
+        begun.append((over[0], plan.cost))
+        return whole(field, plan)
 
-    bred = rs.breed
+    def slice_(*arguments: Any) -> Any:
+        heats.append(arguments[3])
+        return steps(*arguments)
 
-    def breed(*arguments: object) -> Iterator[Snapshot]:
-        for found in bred(*arguments):  # type: ignore[arg-type]
-            seen.append(("bred", found.cost))
-            yield found
+    monkeypatch.setattr(rs, "_whole", watched)
+    monkeypatch.setattr(rs, "string_slice", slice_)
+    counter = rs._Counter(work, lambda: over[0], None, 0.99)
+    start = rs._lists(work, work.start.routes)
+    costs = []
+    with ThreadPoolExecutor(threads) as pool:
+        for best in rs._own(rs._field_of(work), start, pool, counter):
+            costs.append(best.cost)
+            over[0] += 0.99 / turns
+            if over[0] >= 0.99:
+                break
+    assert begun == [
+        (pytest.approx(0.99 * i / anneals, abs=0.01), start.cost)
+        for i in range(anneals)
+        for _ in range(threads)
+    ]
+    rises = [i for i in range(threads, len(heats)) if heats[i] > 1.01 * heats[i - 1]]
+    # from the second turn on the length of the search is known
+    assert len([i for i in rises if i > 4 * threads]) == anneals - 1
+    assert costs == sorted(costs, reverse=True)
 
-    monkeypatch.setattr(rs, "_own", own)
-    monkeypatch.setattr(rs, "breed", breed)
-    monkeypatch.setattr(rs, "_bred", lambda *_: iter(()))
-    monkeypatch.setattr(rs, "LONG", 5 if long else 50)
-    over = iter(np.arange(0.0, 1.0, 0.02))
-    work = task(drhg.uniform_cvrp(rs.SMALL + 10, seed=1))
-    list(rs.routes(work, lambda: float(next(over)), None))
-    assert heats[-1] == pytest.approx(rs.COLD, rel=0.2)
-    if not long:
-        assert {name for name, _ in seen} == {"annealed"}
-        assert max(heats) > 2.0 * rs.WARM
-        return
-    first = [name for name, _ in seen].index("annealed")
-    assert [name for name, _ in seen] == ["bred"] * first + ["annealed"] * (len(seen) - first)
-    assert first > 5
-    assert seen[first][1] == pytest.approx(seen[first - 1][1], rel=1e-12)
-    assert max(heats) <= rs.WARM
+
+def test_anneals_of_an_incomplete_plan_are_not_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has been left out how often would be forgotten."""
+    rng = np.random.default_rng(1)
+    instance = drhg.cvrp(rng.random((11, 2)), [0] + [6] * 9 + [4], 10, vehicles=6)
+    work = task(instance, 1)
+    begun = []
+    whole = rs._whole
+    monkeypatch.setattr(rs, "_whole", lambda *a: begun.append(1) or whole(*a))
+    monkeypatch.setattr(rs, "ANNEAL", 1)
+    monkeypatch.setattr(rs, "TURN", 20)
+    list(islice(rs.routes(work, iter(np.linspace(0.0, 0.99, 3_000)).__next__, None), 200))
+    assert len(begun) == 1
 
 
 @pytest.mark.parametrize("metric", ["EXACT", "EUC_2D", "EXPLICIT"])

@@ -1,10 +1,10 @@
 """The search for routes: a population of small plans, annealed string removal on large ones.
 
-Small plans are bred (`route_breeding`). Larger ones are annealed (after breeding, if their routes
-are long): every thread has a plan of its own, and now and then all go on from the best. Large ones
-are shared: all threads anneal one plan, each some neighbouring routes at a time; what happens in
-different parts always fits together. In the end such parts are bred, too. As in `search`, nothing
-here looks at the clock.
+Small plans are bred (`route_breeding`). Larger ones are annealed: every thread has a plan of its
+own, several times from the start if there is time, and the best goes on. Large ones are shared: all
+threads anneal one plan, each some neighbouring routes at a time; what happens in different parts
+always fits together. In the end such parts are bred, too. As in `search`, nothing here looks at the
+clock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from drhg.compiled import random_state
 from drhg.hypergraph import Index
 from drhg.local_search import neighbour_lists
 from drhg.problem import Ints, Solution, cost
-from drhg.route_breeding import LONG, Here, breed
+from drhg.route_breeding import Here, breed
 from drhg.search import Elapsed, Snapshot, Task, task_of
 from drhg.strings import (
     NEAREST,
@@ -38,13 +38,12 @@ from drhg.strings import (
 COLD = 0.07  # the last temperature, in mean distances to the fifth neighbour
 HOT = 0.1  # the first one, times the root of the steps per customer that there will be time for
 HOTTEST = 2.0
-WARM = 0.3  # the first one at most where breeding came before
 PART = 1_000  # customers that a thread works on at a time, at most
 TURN = 5_000  # steps on a part before another is chosen
-EXCHANGES = 10  # times that threads with plans of their own take over the best one
+ANNEAL = 3_000  # steps per customer that make one anneal; for k of them it takes k * k times that
+GUESS = 0.02  # share of the annealing after which their number is fixed
 SMALL = 200  # up to so many customers a population is all that is needed
 WHOLE = 600  # up to so many threads anneal plans of their own; beyond, one plan together
-EARLY = 0.4  # share of the search for a population before that, if routes are long
 LARGE = 2_000  # up to so many parts are bred in the end; beyond, annealing takes all the time
 LATE = 0.75  # share of the search before that
 LITTER = 200  # customers of such a part
@@ -93,15 +92,8 @@ def routes(task: Task, elapsed: Elapsed, max_iters: int | None) -> Iterator[Snap
                 yield _snapshot(best, counter)
                 if not len(best.absent):
                     break
-        long = size >= LONG * len(best.ends)
-        if size <= SMALL or (size <= WHOLE and (long or endless)):
-            for found in breed(replace(task, start=_solution(best)), pool, counter.left):
-                counter.count(found.iterations)
-                yield found
-                if size > SMALL and not endless and elapsed() >= EARLY:
-                    break
-            best = _lists(task, found.solution().routes)
-            counter = _Counter(task, elapsed, counter.left, late, WARM)
+        if size <= SMALL or (size <= WHOLE and endless):
+            yield from breed(replace(task, start=_solution(best)), pool, counter.left)
         start = best
         for best in (_own if size <= WHOLE else _shared)(field, start, pool, counter):
             yield _snapshot(best, counter)
@@ -138,16 +130,9 @@ def _lists(task: Task, routes: Sequence[Ints]) -> Lists:
 class _Counter:
     """Turns: how many steps the next one has, and how hot; cold at a given share of the search."""
 
-    def __init__(
-        self,
-        task: Task,
-        elapsed: Elapsed,
-        max_iters: int | None,
-        late: float,
-        hottest: float = HOTTEST,
-    ) -> None:
+    def __init__(self, task: Task, elapsed: Elapsed, max_iters: int | None, late: float) -> None:
         self.task, self._elapsed, self._max_iters = task, elapsed, max_iters
-        self._hottest = hottest
+        self._anneals = 1
         self.turns = self.done = self.last = 0
         self._early, self._late = elapsed(), late
 
@@ -171,8 +156,19 @@ class _Counter:
         return (self.done % cycle) / cycle, cycle
 
     @property
-    def over(self) -> float:
-        return self._schedule()[0]
+    def anneal(self) -> int:
+        """Which of the anneals this is."""
+        return min(self._anneals - 1, int(self._schedule()[0] * self._anneals))
+
+    def divide(self) -> None:
+        """Have several anneals instead of one, if there is time for them.
+
+        One ends in this valley or that; the best of a few is better than a slower one.
+        """
+        over, steps = self._schedule()
+        if over < GUESS:
+            each = steps / (self.task.threads * self.task.instance.n)
+            self._anneals = max(1, round(float(each / ANNEAL) ** 0.5))
 
     def steps(self, parts: int) -> int:
         """Steps of every part in this turn."""
@@ -187,7 +183,9 @@ class _Counter:
     def heat(self) -> float:
         """The temperature: the more time there is, the hotter the beginning."""
         over, steps = self._schedule()
-        hot = min(self._hottest, max(COLD, HOT * float(steps / self.task.instance.n) ** 0.5))
+        over = over * self._anneals - self.anneal
+        steps /= self._anneals
+        hot = min(HOTTEST, max(COLD, HOT * float(steps / self.task.instance.n) ** 0.5))
         return float(hot * (COLD / hot) ** over)
 
 
@@ -217,18 +215,18 @@ def _part(field: _Field, plan: Lists, chosen: Index, absent: Ints, parts: int) -
 def _own(
     field: _Field, plan: Lists, pool: ThreadPoolExecutor, counter: _Counter
 ) -> Iterator[Lists]:
-    """Every thread anneals a plan of its own; yields the best of all."""
+    """Every thread anneals a plan of its own, and then again; yields the best of all."""
     task, best = field.task, plan
     states = [random_state(task.seed, i) for i in range(task.threads)]
     plans = [plan for _ in states]
     parts = [_whole(field, plan) for _ in states]
-    exchanges = 0
+    anneal = 0
     while True:
-        due = int(counter.over * EXCHANGES)
-        if due > exchanges:
-            plans = [min(plans, key=lambda p: p.rank) for _ in states]
-            parts = [_whole(field, plans[0]) for _ in states]
-        exchanges = due
+        counter.divide()
+        if counter.anneal > anneal and not len(best.absent):
+            anneal = counter.anneal
+            plans = [plan for _ in states]
+            parts = [_whole(field, plan) for _ in states]
         heat, steps = field.unit * counter.heat(), counter.steps(task.threads)
         jobs = [
             pool.submit(string_slice, *part, heat, REMOVED, steps, state)
