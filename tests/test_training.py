@@ -586,7 +586,8 @@ def test_a_killed_run_repeats_an_uninterrupted_one(
     out, moment, killed = tmp_path / "b", random.Random(1), 0
     command = [sys.executable, "-m", "drhg", "train", tmp_path / "tiny.toml", "--threads", "1"]
     command += ["--data", shards, "--out", out, "--steps", str(steps), "--resume"]
-    for _ in range(cases(2, 20)):
+    kills = cases(2, 20)
+    for _ in range(kills):
         before = sorted(out.glob("step-*.json"))
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         while process.poll() is None and sorted(out.glob("step-*.json")) == before:
@@ -594,11 +595,38 @@ def test_a_killed_run_repeats_an_uninterrupted_one(
         time.sleep(0.1 * moment.random())  # some steps, and perhaps in the middle of a checkpoint
         os.kill(process.pid, signal.SIGKILL)
         killed += process.wait() == -signal.SIGKILL
-    assert killed > 0
+    assert killed == kills
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     assert newest(tmp_path / "a") == newest(out)
-    curves = [{entry["step"]: entry["loss"] for entry in log_of(tmp_path / run)} for run in "ab"]
+    curves = [[(entry["step"], entry["loss"]) for entry in log_of(tmp_path / run)] for run in "ab"]
     assert curves[0] == curves[1]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_the_log_has_every_line_once_wherever_a_run_dies(
+    config: Config, moment: str, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = Trainer.save
+
+    def die(trainer: Trainer, folder: Path) -> None:
+        if moment == "after" or trainer.step < 10:
+            save(trainer, folder)
+        if trainer.step == 10:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Trainer, "save", die)
+        train(config, shards, tmp_path / "run", steps=20)
+    with open(tmp_path / "run" / "log.jsonl", "a") as log:
+        log.write('{"step": 1')  # and in the middle of a line
+    train(config, shards, tmp_path / "run", steps=20, resume=True)
+    train(config, shards, tmp_path / "whole", steps=20)
+    curves = [
+        [(entry["step"], entry["loss"]) for entry in log_of(tmp_path / run)]
+        for run in ("run", "whole")
+    ]
+    assert curves[0] == curves[1]
+    assert [step for step, _ in curves[0]] == [5, 10, 15, 20]
 
 
 @pytest.mark.parametrize("what", ["flipped", "truncated", "missing", "no counters"])
