@@ -52,7 +52,7 @@ soak: $(VENV)/.dev
 	DRHG_SOAK=1 $(BIN)/python -m pytest $(SOAK)
 
 # Random numbers wrap around, of which interpreted NumPy warns.
-INTERPRETED := NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=few PYTEST_ADDOPTS="-W ignore::RuntimeWarning"
+INTERPRETED := NUMBA_DISABLE_JIT=1 PYTEST_ADDOPTS="-W ignore::RuntimeWarning"
 
 # The tests of kernels a second time without compiling, where lines can be counted.
 KERNELS ?= tests/test_assembly.py tests/test_construct.py tests/test_hypergraph.py \
@@ -61,14 +61,14 @@ KERNELS ?= tests/test_assembly.py tests/test_construct.py tests/test_hypergraph.
 coverage: $(VENV)/.dev
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -n 2 --dist loadfile -m "not soak"
-	$(INTERPRETED) $(BIN)/coverage run -m pytest -n 2 --dist loadfile $(KERNELS) -m "not slow and not soak"
+	$(INTERPRETED) HYPOTHESIS_PROFILE=least $(BIN)/coverage run -m pytest -n 2 --dist loadfile $(KERNELS) -m "not slow and not soak"
 	$(BIN)/coverage combine
 	$(BIN)/coverage report
 
 MUTANTS ?= drhg.problem* drhg.io* drhg.hypergraph* drhg.criteria*
 mutants: $(VENV)/.dev
 	$(PIP) install 'mutmut>=3.3'
-	$(INTERPRETED) $(BIN)/mutmut run $(MUTANTS)
+	$(INTERPRETED) HYPOTHESIS_PROFILE=few $(BIN)/mutmut run $(MUTANTS)
 	$(BIN)/mutmut results
 
 bench-gate: $(VENV)/.dev

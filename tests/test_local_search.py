@@ -7,6 +7,7 @@ import pytest
 import reference as ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from soak import upto
 
 from drhg import local_search as ls
 from drhg.compiled import random_state
@@ -65,7 +66,7 @@ def exact(instance: Instance, a: float, b: float, scale: float) -> bool:
     return a == b if instance.integral else abs(a - b) <= 1e-9 * max(1.0, scale)
 
 
-@settings(max_examples=300)
+@settings(max_examples=upto(300))
 @given(searches(), st.integers(1, 12), st.booleans(), st.integers(0, 2**32))
 def test_neighbours_are_the_nearest_others(search: Search, k: int, routes: bool, seed: int) -> None:
     instance = search.instance
@@ -86,7 +87,7 @@ def test_neighbours_are_the_nearest_others(search: Search, k: int, routes: bool,
         assert far == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=600)
+@settings(max_examples=upto(600))
 @given(searches())
 def test_descending_gains_what_it_says(search: Search) -> None:
     before = search.cost
@@ -96,7 +97,7 @@ def test_descending_gains_what_it_says(search: Search) -> None:
     assert exact(search.instance, before - search.cost, gain, before)
 
 
-@settings(max_examples=400)
+@settings(max_examples=upto(400))
 @given(searches(), st.integers(0, 2**32), st.sampled_from([1, 3, 30]), st.booleans())
 def test_kicking_gains_what_it_says(search: Search, seed: int, reach: int, settled: bool) -> None:
     if settled:
@@ -122,7 +123,7 @@ def test_no_single_kick_makes_a_tour_worse() -> None:
             assert search.cost <= before + 1e-11
 
 
-@settings(max_examples=100)
+@settings(max_examples=upto(100))
 @given(searches(), st.integers(0, 2**32), st.integers(0, 100))
 def test_slices_compose(search: Search, seed: int, first: int) -> None:
     tour = search.tour.tolist()
@@ -156,7 +157,7 @@ def improving_exchange(search: Search) -> tuple[float, str] | None:
     return None
 
 
-@settings(max_examples=300)
+@settings(max_examples=upto(300))
 @given(searches(least=4, most=40))
 def test_no_exchange_of_two_edges_is_left(search: Search) -> None:
     while search.descend() > 0:  # a turned segment may open a move at nodes already looked at
@@ -189,6 +190,7 @@ def test_small_tours_become_optimal() -> None:
         assert search.cost <= best * (1 + (0.05 if instance.fixed_edges else 0)) + 1e-9
 
 
+@pytest.mark.compiled
 def test_kicks_are_worth_their_time() -> None:
     """1,000 uniform nodes: a descent within 8 % of the usual constant, kicks gain 2 % more."""
     rng = np.random.default_rng(1)
@@ -219,7 +221,7 @@ def test_routes_have_neighbours_too_and_never_the_depot() -> None:
     assert ls.neighbour_lists(alone, Nearness(alone)).shape == (2, 0)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=upto(100), deadline=None)
 @given(searches(least=2), st.integers(1, 10))
 def test_candidates_are_nearest_all_around_and_beside(search: Search, k: int) -> None:
     instance = search.instance
