@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice, pairwise
+
 import numpy as np
 import pytest
 import reference as ref
@@ -10,7 +12,10 @@ from hypothesis import strategies as st
 from soak import upto
 
 from drhg import local_search as ls
+from drhg import search, solve
 from drhg.compiled import random_state
+from drhg.construct import construct
+from drhg.generate import uniform_tsp
 from drhg.hypergraph import Nearness, rules_of
 from drhg.problem import Instance, Metric, Solution, check, cost, cvrp, tsp
 
@@ -201,6 +206,45 @@ def test_kicks_are_worth_their_time() -> None:
     assert settled < 1.08 * expected
     search.kick(random_state(1), 20_000)
     assert search.cost < 0.98 * settled
+
+
+@pytest.fixture
+def large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tours of 50 nodes count as very large."""
+    for name, value in (("WHOLE", 49), ("SPLIT", 30), ("REGION", 40)):
+        monkeypatch.setattr(search, name, value)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_large_tours_are_kicked_region_by_region(large_ones: None, threads: int) -> None:
+    """Those that fit into a region whole, and those that do not."""
+    for n in (60, 300):
+        plane = uniform_tsp(n, seed=n)
+        start = construct(plane, "space-filling", 0)[0]
+        edges = [(int(a), int(b)) for a, b in pairwise(start.tour[: n // 5])]
+        instance = tsp(plane.xy, fixed_edges=edges)
+        runs = []
+        for _ in range(2):
+            task = search.task_of(instance, start, 3, threads)
+            found = list(islice(search.tours(task, lambda _: 1, lambda: 0.5), 40))
+            for snapshot in found:
+                assert check(instance, snapshot.solution()) == []
+                assert snapshot.cost == pytest.approx(cost(instance, snapshot.solution()))
+                assert snapshot.iterations > 0
+            costs = [snapshot.cost for snapshot in found]
+            assert all(b <= a + 1e-9 for a, b in pairwise(costs))
+            assert costs[-1] < 0.95 * cost(instance, start)
+            runs.append((costs, found[-1].solution().tour.tolist()))
+        assert runs[0] == runs[1]
+
+
+def test_a_large_tour_that_cannot_move_reaches_its_last_iteration(large_ones: None) -> None:
+    plane = uniform_tsp(60, seed=1)
+    start = construct(plane, "greedy", 0)[0]
+    tour = start.tour.tolist()
+    instance = tsp(plane.xy, fixed_edges=list(zip(tour, tour[1:] + tour[:1], strict=True)))
+    found = solve(instance, init=start, max_iters=50, time_limit=30, threads=2)
+    assert (found.status, found.cost) == ("iterations", cost(instance, start))
 
 
 def test_a_fixed_tour_cannot_move() -> None:

@@ -398,8 +398,9 @@ def _kick_regions(
                 where = (int(starts[i]), int(sizes[i]), members, scratch[i], state, todo, REACH)
                 jobs.append(pool.submit(improve_region, *how, tour, pos, *where))
                 done += todo
-            if sum(job.result() for job in jobs) > 0:
-                yield _tour(task, done, tour)
+            for job in jobs:
+                job.result()
+            yield _tour(task, done, tour)
 
 
 def _region(task: Task, tour: Index, start: int, size: int, rng: np.random.Generator) -> Index:
