@@ -56,8 +56,8 @@ INTERPRETED := NUMBA_DISABLE_JIT=1 PYTEST_ADDOPTS="-W ignore::RuntimeWarning"
 
 # The tests of kernels a second time without compiling, where lines can be counted.
 KERNELS ?= tests/test_assembly.py tests/test_construct.py tests/test_hypergraph.py \
-	tests/test_local_search.py tests/test_neural.py tests/test_repair.py \
-	tests/test_route_descent.py tests/test_strings.py
+	tests/test_local_search.py tests/test_neural.py tests/test_regions.py tests/test_repair.py \
+	tests/test_route_descent.py tests/test_strings.py tests/test_training.py
 coverage: $(VENV)/.dev
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -n 2 --dist loadfile -m "not soak"
