@@ -20,7 +20,7 @@ help:
 	@echo "make test        install, then lint, types and tests"
 	@echo "make lint        lint and types only"
 	@echo "make soak        the long forms of the tests of docs/reliability.md (hours)"
-	@echo "make coverage    which lines the tests reach, with kernels interpreted (half an hour)"
+	@echo "make coverage    which lines the tests reach, with kernels interpreted (20 minutes)"
 	@echo "make mutants     do the tests notice small changes of the code? (hours)"
 	@echo "make bench-gate  is the solver as good as the committed baseline? (two minutes)"
 	@echo "make bench-quick all suites on their fixed subsets, then RESULTS.md (one to two hours)"
