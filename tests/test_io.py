@@ -376,6 +376,7 @@ BAD_TEXT: dict[str, tuple[str | bytes, str, int]] = {
     "depot empty": (edit(CVRP, ("1\n-1\n", "-1\n")), "must be one depot, then -1; it names 0", 16),
     "two depots": (edit(CVRP, ("1\n-1\n", "1\n2\n-1\n")), "it names 2", 18),
     "depot unended": (edit(CVRP, ("1\n-1\n", "1\n")), "it names 1 and has no -1", 16),
+    "depot unended, then nothing": (edit(CVRP, ("1\n-1\n", "1\n\n\n")), "has no -1", 16),
     "depot outside": (edit(CVRP, ("1\n-1\n", "4\n-1\n")), "node 4 in DEPOT_SECTION", 16),
     "depot after -1": (edit(CVRP, ("1\n-1\n", "1\n-1\n2\n")), "after the -1 that ends DEPOT", 18),
     "fixed edges in a cvrp": (
@@ -394,6 +395,12 @@ def test_bad_text_is_refused_at_its_line(text: str | bytes, words: str, line: in
     assert words in caught.value.reason
     assert (caught.value.file, caught.value.line) == ("some.tsp", line)
     assert time.perf_counter() - start < 1  # no bomb goes off
+
+
+def test_two_depots_that_end_are_not_said_to_have_no_end() -> None:
+    with pytest.raises(InstanceError) as caught:
+        io.parse(edit(CVRP, ("1\n-1\n", "1\n2\n-1\n")))
+    assert caught.value.reason == "DEPOT_SECTION must be one depot, then -1; it names 2"
 
 
 @pytest.mark.parametrize("text", [TSP, CVRP, EXPLICIT])
@@ -574,6 +581,8 @@ BAD_SOLS: dict[str, tuple[str | bytes, str, int]] = {
     "cost word": (edit(SOL, ("14", "nan")), "neither 'Route #3: ...' nor 'Cost ...'", 3),
     "text after": (SOL + "Time 3\n", "text after the cost: 'Time 3'", 4),
     "garbage": (edit(SOL, ("Route #2", "Rout #2")), "neither 'Route #2", 2),
+    "before": (edit(SOL, ("Route #2", "XRoute #2")), "neither 'Route #2", 2),
+    "control": (edit(SOL, ("Route #2", "\x0bRoute #2")), "neither 'Route #2", 2),
 }
 
 
@@ -1092,11 +1101,33 @@ def test_writing_keeps_permissions_and_links(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["link.txt", "real.txt"]
 
 
+def test_a_new_file_may_be_read_and_written_by_whom_the_umask_lets(tmp_path: Path) -> None:
+    old_mask = os.umask(0)
+    try:
+        io.atomic_write(tmp_path / "new.txt", "x")
+    finally:
+        os.umask(old_mask)
+    assert stat.S_IMODE((tmp_path / "new.txt").stat().st_mode) == 0o666
+
+
+def test_what_is_written_is_made_beside_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the same file system: a rename across two of them fails."""
+    places = []
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda a, b: (places.append((a, b)), replace(a, b)))
+    io.atomic_write(tmp_path / "new.txt", "x")
+    ((part, target),) = places
+    assert os.path.dirname(part) == os.path.dirname(target) == str(tmp_path)
+
+
 def test_writing_to_what_is_no_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", Path("/dev/null")):
-        with pytest.raises(DrhgError, match="not a regular file"):
+        with pytest.raises(DrhgError) as caught:
             io.atomic_write(path, "x")
+        assert str(caught.value) == f"{path}: cannot be written: not a regular file"
     with pytest.raises(DrhgError, match="No such file"):
         io.atomic_write(tmp_path / "missing" / "a.txt", "x")
     assert os.listdir(tmp_path) == ["pipe"]
