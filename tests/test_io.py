@@ -645,6 +645,11 @@ BAD_JSON = {
     "no node": ('{"format": "drhg-instance", "xy": []}', "xy has a wrong value", None),
     "metric": ('{"format": "drhg-instance", "metric": "A"}', "metric has a wrong value", None),
     "nothing": ('{"format": "drhg-instance"}', "neither coordinates nor", None),
+    "beyond 64 bits": (
+        f'{{"format": "drhg-instance", "capacity": {2**62}}}',
+        "capacity has a wrong value",
+        None,
+    ),
     "nul": ('{"format": \n"\0"}', "not a text file", 2),
 }
 
@@ -809,6 +814,13 @@ def test_the_cost_is_computed_unless_given() -> None:
     assert "1234" in io.format_tour(THREE, tour, cost=1234)
     assert io.format_sol(PLAN, plan).endswith(f"Cost {cost(PLAN, plan):g}\n")
     assert io.format_sol(PLAN, plan, cost=1234).endswith("Cost 1234\n")
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.JSON"])
+def test_json_is_known_by_its_name(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(100 * " " + io.to_json(THREE))  # no bracket where one would look for it
+    assert same(io.read(path), THREE)
 
 
 def test_json_is_known_by_its_content_too(tmp_path: Path) -> None:
