@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 import warnings
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -1041,6 +1042,39 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
         with pytest.raises(SolutionError, match="No such file"):
             io.read_solution(path, PLAN)
     assert time.perf_counter() - start < 1
+
+
+@pytest.mark.parametrize("piece", [1, 4, 100])
+@pytest.mark.parametrize(
+    ("data", "line"), [(b"\0", 1), (b"a\nb\n\0\n\0\n", 3), (b"abc\n\0", 2), (b"a\0\nb\0", 1)]
+)
+def test_a_nul_is_found_piece_by_piece(
+    data: bytes, line: int, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(io, "_PIECE", piece)
+    asked = []
+
+    class Stream(BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            asked.append(size)
+            return super().read(size)
+
+    with pytest.raises(DrhgError) as caught:
+        io._refuse_nul(Stream(data))
+    assert (caught.value.reason, caught.value.line) == ("not a text file (NUL or not UTF-8)", line)
+    assert set(asked) == {piece}  # never the whole
+    stream = Stream(data.replace(b"\0", b"0"))
+    io._refuse_nul(stream)
+    assert stream.tell() == 0
+
+
+@pytest.mark.parametrize("name", ["a.tsp", "a.json"])
+def test_errors_of_a_file_name_it(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text('{"format": 1}' if name == "a.json" else "TYPE: nothing\n")
+    with pytest.raises(InstanceError) as caught:
+        io.read(path)
+    assert caught.value.file == str(path)
 
 
 def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
