@@ -20,7 +20,7 @@ help:
 	@echo "make test        install, then lint, types and tests"
 	@echo "make lint        lint and types only"
 	@echo "make soak        the long forms of the tests of docs/reliability.md (hours)"
-	@echo "make coverage    which lines the tests reach, with kernels interpreted (half an hour)"
+	@echo "make coverage    which lines the tests reach, with kernels interpreted (20 minutes)"
 	@echo "make mutants     do the tests notice small changes of the code? (hours)"
 	@echo "make bench-gate  is the solver as good as the committed baseline? (two minutes)"
 	@echo "make bench-quick all suites on their fixed subsets, then RESULTS.md (one to two hours)"
@@ -52,23 +52,23 @@ soak: $(VENV)/.dev
 	DRHG_SOAK=1 $(BIN)/python -m pytest $(SOAK)
 
 # Random numbers wrap around, of which interpreted NumPy warns.
-INTERPRETED := NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=few PYTEST_ADDOPTS="-W ignore::RuntimeWarning"
+INTERPRETED := NUMBA_DISABLE_JIT=1 PYTEST_ADDOPTS="-W ignore::RuntimeWarning"
 
 # The tests of kernels a second time without compiling, where lines can be counted.
 KERNELS ?= tests/test_assembly.py tests/test_construct.py tests/test_hypergraph.py \
-	tests/test_local_search.py tests/test_neural.py tests/test_repair.py \
-	tests/test_route_descent.py tests/test_strings.py
+	tests/test_local_search.py tests/test_neural.py tests/test_regions.py tests/test_repair.py \
+	tests/test_route_descent.py tests/test_strings.py tests/test_training.py
 coverage: $(VENV)/.dev
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -n 2 --dist loadfile -m "not soak"
-	$(INTERPRETED) $(BIN)/coverage run -m pytest -n 2 --dist loadfile $(KERNELS) -m "not slow and not soak"
+	$(INTERPRETED) HYPOTHESIS_PROFILE=least $(BIN)/coverage run -m pytest -n 2 --dist loadfile $(KERNELS) -m "not slow and not soak"
 	$(BIN)/coverage combine
 	$(BIN)/coverage report
 
 MUTANTS ?= drhg.problem* drhg.io* drhg.hypergraph* drhg.criteria*
 mutants: $(VENV)/.dev
 	$(PIP) install 'mutmut>=3.3'
-	$(INTERPRETED) $(BIN)/mutmut run $(MUTANTS)
+	$(INTERPRETED) HYPOTHESIS_PROFILE=few $(BIN)/mutmut run $(MUTANTS)
 	$(BIN)/mutmut results
 
 bench-gate: $(VENV)/.dev

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 import sys
@@ -10,10 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import reference
 from hypothesis import HealthCheck, settings
-from soak import SOAK, cases
+from soak import LEAST, SOAK, cases
+
+INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"  # kernels are
 
 _CALM = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("least", max_examples=LEAST, **_CALM)
 settings.register_profile("few", max_examples=5, **_CALM)
 settings.register_profile("quick", max_examples=100, **_CALM)
 settings.register_profile("ci", max_examples=2000, **_CALM)
@@ -29,6 +34,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("soak") and not SOAK:
             item.add_marker(pytest.mark.skip(reason="long: run by `make soak`"))
+        if item.get_closest_marker("compiled") and INTERPRETED:
+            item.add_marker(pytest.mark.skip(reason="needs compiled kernels"))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -49,6 +56,23 @@ def _at_home(method: Any) -> Any:
         return method(self, *arguments)
 
     return guarded
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plain_vectors() -> Iterator[None]:
+    """Vector instructions cannot be interpreted: their plain twins are, if kernels are."""
+    if not INTERPRETED:
+        yield
+        return
+    from drhg import network_kernels, paper_kernels
+
+    with pytest.MonkeyPatch.context() as patch:
+        for rows, vectors in itertools.product((6, 2, 1), (4, 2, 1)):
+            name = f"_t{rows}{vectors}"
+            patch.setattr(network_kernels, name, reference.tile(rows, vectors))
+        for module in (network_kernels, paper_kernels):
+            patch.setattr(module, "_exponentials", reference.exponentials)
+        yield
 
 
 @pytest.fixture(scope="session")

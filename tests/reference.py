@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -674,3 +674,28 @@ def broken_pairs(routes: list[list[int]], others: list[list[int]]) -> float:
         broken += after not in neighbours(others, customer)
         broken += before == -1 and -1 not in neighbours(others, customer)
     return broken / len(everybody)
+
+
+def tile(rows: int, vectors: int) -> Callable[..., None]:
+    """What `network_kernels._tile` makes as vector instructions: c (+)= a b, in flat arrays."""
+    width = np.arange(16 * vectors)
+
+    def product(
+        a: Any, a_at: int, a_row: int, a_col: int, b: Any, b_at: int, b_row: int,
+        c: Any, c_at: int, c_row: int, n: int, add: bool,
+    ) -> None:  # fmt: skip
+        flat = np.reshape(c, -1, copy=False)
+        right = b.ravel()[b_at + b_row * np.arange(n)[:, None] + width]
+        for i in range(rows):
+            left = a.ravel()[a_at + i * a_row + a_col * np.arange(n)]
+            place = c_at + i * c_row + width
+            flat[place] = left @ right + (flat[place] if add else np.float32(0))
+
+    return product
+
+
+def exponentials(s: Any, at: int, vectors: int) -> np.float32:
+    """What `network_kernels._exponentials` is: exp(number - largest) in place, and their sum."""
+    part = np.reshape(s, -1, copy=False)[at : at + 16 * vectors]
+    part[:] = np.exp(part - part.max())
+    return part.sum(dtype=np.float32)

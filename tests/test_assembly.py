@@ -9,6 +9,7 @@ import pytest
 import reference as ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from soak import upto
 
 from drhg import assembly, local_search
 from drhg.compiled import random_state
@@ -44,7 +45,7 @@ def herds(draw: st.DrawFn) -> tuple[Instance, list[list[int]], int]:
     return instance, [tour, *more], int(rng.integers(2**31))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=upto(150))
 @given(herds())
 def test_cycles_alternate_and_cover_exactly_the_difference(case: tuple) -> None:
     instance, tours, seed = case
@@ -65,7 +66,7 @@ def test_cycles_alternate_and_cover_exactly_the_difference(case: tuple) -> None:
     assert seen[1] == other - mine
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=upto(150))
 @given(herds(), st.booleans(), st.integers(1, 5))
 def test_breeding_keeps_tours_sound_and_gains_exact(case: tuple, spread: bool, kids: int) -> None:
     instance, tours, seed = case
@@ -91,7 +92,7 @@ def test_breeding_keeps_tours_sound_and_gains_exact(case: tuple, spread: bool, k
             assert set(herd.links[row, tour[p]].tolist()) == beside
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=upto(50))
 @given(herds())
 def test_shares_count_tours_with_an_edge(case: tuple) -> None:
     instance, tours, _ = case
@@ -141,6 +142,7 @@ def test_shaken_greedy_makes_different_sound_tours(metric: Metric, fixed: float)
     assert make(np.random.default_rng(0)).tolist() == made[0].tolist()
 
 
+@pytest.mark.compiled
 def test_breeding_beats_local_search_alone() -> None:
     from drhg import generate
 

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,10 @@ from drhg.benchmark.references import (
     expected_optimum,
     measure,
 )
-from drhg.benchmark.rivals import RIVALS, unrounded
+from drhg.benchmark.rivals import RIVALS, Outcome, unrounded
 from drhg.benchmark.rows import NEEDED, Row, RowFile, digest, key_of, read_rows
 from drhg.benchmark.suites import DEGREES, SUITES, Choice, net_file, paper_tsplib
+from drhg.cli import app
 from drhg.errors import DrhgError
 
 DATA = os.environ.get("DRHG_DATA")
@@ -459,6 +461,73 @@ def test_the_committed_baseline_fits_the_cases() -> None:
     assert min(base["gaps"].values()) >= 0.0
 
 
+@pytest.fixture
+def small_gate(monkeypatch: pytest.MonkeyPatch) -> list[gate.Case]:
+    found = [
+        gate.Case(partial(drhg.uniform_tsp, 40, 1), 60),
+        gate.Case(partial(drhg.uniform_tsp, 40, 1), 5, "local"),
+        gate.Case(partial(drhg.uniform_cvrp, 20, 1), 500),
+    ]
+    monkeypatch.setattr(gate, "cases", lambda: found)
+    return found
+
+
+def test_references_of_the_gate_are_made_once(small_gate: list[gate.Case]) -> None:
+    known: dict[str, float] = {}
+    made = dict(gate.references(known, 0.3))
+    assert made == known
+    assert set(known) == {"uniform-tsp40-s1", "uniform-cvrp20-s1"}
+    for name, row in gate.measure(known):
+        assert row["status"] == "ok"
+        assert row["gap"] > -1.0, name  # nothing is much shorter than such a reference
+    assert list(gate.references(known, 0.3)) == []
+
+
+def test_a_reference_that_cannot_be_made_is_named(
+    small_gate: list[gate.Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "run_guarded", lambda *_, **__: Outcome("crashed", error="exit 9"))
+    with pytest.raises(DrhgError, match="uniform-tsp40-s1: fast_tsp: crashed exit 9"):
+        list(gate.references({}, 0.1))
+
+
+def test_the_gate_by_command(
+    small_gate: list[gate.Case], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A baseline is made, repeats exactly, and shuts when it was better than what there is now."""
+    path = tmp_path / "gate.json"
+    known = {"uniform-tsp40-s1": 100.0, "uniform-cvrp20-s1": 100.0}  # far too long
+    path.write_text(json.dumps({"mean_gap": 0.0, "gaps": {}, "references": known}))
+    ours = ["bench", "gate", "--baseline", str(path)]
+    assert app([*ours, "--update"], standalone_mode=False) is None
+    base = gate.read_baseline(path)
+    assert len(base["gaps"]) == 3
+    assert min(base["gaps"].values()) == 0.0  # what is found is a better reference
+    assert base["references"]["uniform-tsp40-s1"] < 10
+    capsys.readouterr()
+    assert app(ours, standalone_mode=False) == 0
+    shown = capsys.readouterr()
+    average = base["mean_gap"]
+    assert shown.out == f"mean gap {average:.3f} % of 3 cases; baseline {average:.3f} %\n"
+    path.write_text(json.dumps(base | {"mean_gap": average - 0.2}))
+    assert app(ours, standalone_mode=False) == 1
+    assert "more than 0.1 points worse" in capsys.readouterr().err
+
+
+def test_no_baseline_is_made_from_failures(
+    small_gate: list[gate.Case], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "gate.json"
+    known = {"uniform-tsp40-s1": 5.0, "uniform-cvrp20-s1": 6.0}
+    text = json.dumps({"mean_gap": 0.0, "gaps": {}, "references": known})
+    path.write_text(text)
+    failed = made(status="crashed", cost=None, gap=None)
+    monkeypatch.setattr(gate, "measure", lambda _: iter([("c0", failed)]))
+    with pytest.raises(DrhgError, match="failed cases: c0"):
+        app(["bench", "gate", "--baseline", str(path), "--update"], standalone_mode=False)
+    assert path.read_text() == text
+
+
 # --- the command line ----------------------------------------------------------------------------
 
 
@@ -476,6 +545,14 @@ def test_from_rows_to_results(tmp_path: Path) -> None:
     again = bench("repeat", "benchmarks/rows/tsp.jsonl", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     assert "the same" in again.stdout
+    path = tmp_path / "benchmarks/rows/tsp.jsonl"
+    text = path.read_text()
+    other = [json.dumps(json.loads(line) | {"cost": 1.0}) + "\n" for line in text.splitlines()]
+    path.write_text("".join(other))
+    again = bench("repeat", "benchmarks/rows/tsp.jsonl", cwd=tmp_path)
+    assert again.returncode == 1
+    assert "then 1.0, now " in again.stdout
+    path.write_text(text)
     done = bench("report", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "RESULTS.md").read_text()
@@ -490,6 +567,8 @@ def test_from_rows_to_results(tmp_path: Path) -> None:
         (["report"], 3, "no rows"),
         (["train-size", "--quick"], 3, "size-30-70"),
         (["gate", "--baseline", "none.json"], 3, "no baseline"),
+        (["references", "nothing"], 2, "'nothing' is not one of"),
+        (["demo", "--repair", "magic"], 2, "'magic' is not one of"),
     ],
 )
 def test_complaints_are_one_line(words: list[str], code: int, reason: str, tmp_path: Path) -> None:
@@ -499,7 +578,19 @@ def test_complaints_are_one_line(words: list[str], code: int, reason: str, tmp_p
     assert len(ended.stderr.strip().splitlines()) == 1
 
 
-def test_the_demo_draws(tmp_path: Path) -> None:
-    ended = bench("demo", "-n", "60", "--repair", "local", cwd=tmp_path)
+def test_references_by_command(tmp_path: Path) -> None:
+    words = ["references", "tsp", "--instances", "2", "--only", "TSP100", "-t", "0.2", "-o", "rows"]
+    first = bench(*words, cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert "2 of 2 references to make" in first.stderr
+    found = json.loads((tmp_path / "rows/references.json").read_text())
+    assert len(found) == 2
+    assert "0 of 2 references to make" in bench(*words, cwd=tmp_path).stderr
+    assert "2 of 2 references to make" in bench(*words, "--again", cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize("repair", ["local", "neural"])
+def test_the_demo_draws(repair: str, tmp_path: Path) -> None:
+    ended = bench("demo", "-n", "60", "--repair", repair, cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert (tmp_path / "demo.png").stat().st_size > 10_000

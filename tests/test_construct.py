@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from soak import upto
 
 from drhg import construct as c
 from drhg import generate as g
@@ -119,7 +120,7 @@ def paths_by_rounds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
 def examples(count: int):  # type: ignore[no-untyped-def]
     unset = [HealthCheck.function_scoped_fixture]  # the fixture holds for all examples alike
-    return settings(max_examples=count, deadline=None, suppress_health_check=unset)
+    return settings(max_examples=upto(count), deadline=None, suppress_health_check=unset)
 
 
 @pytest.mark.parametrize("name", TSP_STARTS)

@@ -50,6 +50,20 @@ def test_one_limit(limits: Limits, at: Progress, status: str | None) -> None:
     assert limits(at) == status
 
 
+@pytest.mark.parametrize(
+    ("limits", "left"),
+    [
+        (Limits(time_limit=2.0, target=1), None),
+        (Limits(max_iters=50), 10),
+        (Limits(no_improve=20), 13),
+        (Limits(max_iters=50, no_improve=20), 10),
+        (Limits(max_iters=90, no_improve=20), 13),
+    ],
+)
+def test_iterations_left(limits: Limits, left: int | None) -> None:
+    assert limits.left(progress(1.0, 40, 7)) == left
+
+
 def test_the_best_news_first_when_limits_are_met_together() -> None:
     everything = progress(9.0, 9, 9, 9)
     assert Limits(1, 1, 1, 10)(everything) == "target"

@@ -12,6 +12,7 @@ import pytest
 import reference as ref
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from soak import upto
 
 from drhg import hypergraph as h
 from drhg.problem import Instance, Metric, Solution, check, cvrp, tsp
@@ -97,7 +98,7 @@ def routes_in(solution: Solution) -> list[list[int]]:
 # --- layout ---------------------------------------------------------------------------------------
 
 
-@settings(max_examples=400)
+@settings(max_examples=upto(400))
 @given(st.one_of(tours(), plans()))
 def test_a_solution_survives_being_laid_out(case: Case) -> None:
     instance, routes = case
@@ -132,7 +133,7 @@ def test_a_plan_without_customers_is_nothing_to_destroy() -> None:
 # --- destroy --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=500)
+@settings(max_examples=upto(500))
 @given(st.one_of(tours(), plans()), st.sampled_from(list(h.DEPOT_EDGES)), st.data())
 def test_destroying_cuts_the_edges_at_the_nearest(
     case: Case, depot_edges: str, data: st.DataObject
@@ -187,7 +188,7 @@ def whole_nodes(
     return best
 
 
-@settings(max_examples=250)
+@settings(max_examples=upto(250))
 @given(tours(fixed=False, least=3, most=40), st.integers(0, 2**32))
 def test_every_size_of_a_tour_is_hit(case: Case, seed: int) -> None:
     instance, routes = case
@@ -201,7 +202,7 @@ def test_every_size_of_a_tour_is_hit(case: Case, seed: int) -> None:
         assert cut >= whole_nodes(instance, routes, near, size, "adjacent")
 
 
-@settings(max_examples=5)
+@settings(max_examples=upto(5))
 @given(tours(fixed=False, least=200, most=300))
 def test_every_size_of_a_larger_tour_is_hit(case: Case) -> None:
     instance, routes = case
@@ -211,7 +212,7 @@ def test_every_size_of_a_larger_tour_is_hit(case: Case) -> None:
     assert [size for _, size in found] == list(range(3, n + 1))
 
 
-@settings(max_examples=400)
+@settings(max_examples=upto(400))
 @given(st.one_of(tours(), plans()), st.sampled_from(list(h.DEPOT_EDGES)), st.integers(0, 2**32))
 def test_a_size_is_missed_only_when_nothing_more_fits(
     case: Case, depot_edges: str, seed: int
@@ -246,7 +247,7 @@ def test_a_size_is_missed_only_when_nothing_more_fits(
         assert not 0 < more <= target - size, f"{way} would still fit"
 
 
-@settings(max_examples=300)
+@settings(max_examples=upto(300))
 @given(plans(), st.integers(0, 2**32))
 def test_every_size_of_a_plan_is_hit_with_adjacent_depot_edges(case: Case, seed: int) -> None:
     """A depot edge of another route adds exactly one customer, so there is always a way."""
@@ -301,7 +302,7 @@ def test_the_six_cases_of_the_paper(destroyed: list[int], new: set[int]) -> None
 # --- reduce ---------------------------------------------------------------------------------------
 
 
-@settings(max_examples=500)
+@settings(max_examples=upto(500))
 @given(cut_cases(st.one_of(tours(), plans())), st.booleans())
 def test_reduced_graphs_are_the_items(case: tuple, second: bool) -> None:
     instance, routes, cut = case
@@ -362,7 +363,7 @@ def test_lengths_of_late_routes_are_as_exact_as_of_early_ones() -> None:
 # --- judge and restore ----------------------------------------------------------------------------
 
 
-@settings(max_examples=400)
+@settings(max_examples=upto(400))
 @given(cut_cases(st.one_of(tours(), plans())))
 def test_the_present_repair_changes_nothing(case: tuple) -> None:
     instance, routes, cut = case
@@ -443,7 +444,7 @@ def spoil(rng: np.random.Generator, order: list[int], via: list[bool]) -> None:
             via.append(via.pop(0))
 
 
-@settings(max_examples=1200)
+@settings(max_examples=upto(1200))
 @given(
     cut_cases(st.one_of(tours(most=30), plans(most=25))),
     st.integers(0, 2**32),
@@ -583,7 +584,7 @@ def said_and_possible(instance: Instance, routes: list, cut: set[int]) -> tuple[
     return said, possible
 
 
-@settings(max_examples=150)
+@settings(max_examples=upto(150))
 @given(cut_cases(plans(most=5)))
 def test_every_plan_that_contains_the_pieces_is_reachable(case: tuple) -> None:
     said, possible = said_and_possible(*case)
@@ -592,7 +593,7 @@ def test_every_plan_that_contains_the_pieces_is_reachable(case: tuple) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=upto(25))
 @given(cut_cases(plans(least=6, most=7)))
 def test_every_plan_of_up_to_seven_customers_is_reachable(case: tuple) -> None:
     instance, routes, cut = case
@@ -626,7 +627,7 @@ def test_moves_that_must_be_expressible(routes: list, edges: list, wanted: list)
 # --- nearness -------------------------------------------------------------------------------------
 
 
-@settings(max_examples=400)
+@settings(max_examples=upto(400))
 @given(st.one_of(tours(), plans()), st.integers(1, 70), st.booleans())
 def test_nearest_nodes_are_the_nearest(case: Case, k: int, half: bool) -> None:
     instance, routes = case
@@ -676,7 +677,7 @@ def expected_depot(rules: h.Rules, graphs: h.Graphs, b: int) -> list[float]:
     return [y, x] if side[1] > side[0] else [x, y]
 
 
-@settings(max_examples=400)
+@settings(max_examples=upto(400))
 @given(cut_cases(st.one_of(tours(), plans())), st.booleans())
 def test_features_are_the_equations(case: tuple, empty: bool) -> None:
     instance, routes, cut = case

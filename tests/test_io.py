@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 import warnings
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -376,6 +377,7 @@ BAD_TEXT: dict[str, tuple[str | bytes, str, int]] = {
     "depot empty": (edit(CVRP, ("1\n-1\n", "-1\n")), "must be one depot, then -1; it names 0", 16),
     "two depots": (edit(CVRP, ("1\n-1\n", "1\n2\n-1\n")), "it names 2", 18),
     "depot unended": (edit(CVRP, ("1\n-1\n", "1\n")), "it names 1 and has no -1", 16),
+    "depot unended, then nothing": (edit(CVRP, ("1\n-1\n", "1\n\n\n")), "has no -1", 16),
     "depot outside": (edit(CVRP, ("1\n-1\n", "4\n-1\n")), "node 4 in DEPOT_SECTION", 16),
     "depot after -1": (edit(CVRP, ("1\n-1\n", "1\n-1\n2\n")), "after the -1 that ends DEPOT", 18),
     "fixed edges in a cvrp": (
@@ -394,6 +396,12 @@ def test_bad_text_is_refused_at_its_line(text: str | bytes, words: str, line: in
     assert words in caught.value.reason
     assert (caught.value.file, caught.value.line) == ("some.tsp", line)
     assert time.perf_counter() - start < 1  # no bomb goes off
+
+
+def test_two_depots_that_end_are_not_said_to_have_no_end() -> None:
+    with pytest.raises(InstanceError) as caught:
+        io.parse(edit(CVRP, ("1\n-1\n", "1\n2\n-1\n")))
+    assert caught.value.reason == "DEPOT_SECTION must be one depot, then -1; it names 2"
 
 
 @pytest.mark.parametrize("text", [TSP, CVRP, EXPLICIT])
@@ -574,6 +582,8 @@ BAD_SOLS: dict[str, tuple[str | bytes, str, int]] = {
     "cost word": (edit(SOL, ("14", "nan")), "neither 'Route #3: ...' nor 'Cost ...'", 3),
     "text after": (SOL + "Time 3\n", "text after the cost: 'Time 3'", 4),
     "garbage": (edit(SOL, ("Route #2", "Rout #2")), "neither 'Route #2", 2),
+    "before": (edit(SOL, ("Route #2", "XRoute #2")), "neither 'Route #2", 2),
+    "control": (edit(SOL, ("Route #2", "\x0bRoute #2")), "neither 'Route #2", 2),
 }
 
 
@@ -636,6 +646,11 @@ BAD_JSON = {
     "no node": ('{"format": "drhg-instance", "xy": []}', "xy has a wrong value", None),
     "metric": ('{"format": "drhg-instance", "metric": "A"}', "metric has a wrong value", None),
     "nothing": ('{"format": "drhg-instance"}', "neither coordinates nor", None),
+    "beyond 64 bits": (
+        f'{{"format": "drhg-instance", "capacity": {2**62}}}',
+        "capacity has a wrong value",
+        None,
+    ),
     "nul": ('{"format": \n"\0"}', "not a text file", 2),
 }
 
@@ -800,6 +815,13 @@ def test_the_cost_is_computed_unless_given() -> None:
     assert "1234" in io.format_tour(THREE, tour, cost=1234)
     assert io.format_sol(PLAN, plan).endswith(f"Cost {cost(PLAN, plan):g}\n")
     assert io.format_sol(PLAN, plan, cost=1234).endswith("Cost 1234\n")
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.JSON"])
+def test_json_is_known_by_its_name(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(100 * " " + io.to_json(THREE))  # no bracket where one would look for it
+    assert same(io.read(path), THREE)
 
 
 def test_json_is_known_by_its_content_too(tmp_path: Path) -> None:
@@ -1022,6 +1044,39 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     assert time.perf_counter() - start < 1
 
 
+@pytest.mark.parametrize("piece", [1, 4, 100])
+@pytest.mark.parametrize(
+    ("data", "line"), [(b"\0", 1), (b"a\nb\n\0\n\0\n", 3), (b"abc\n\0", 2), (b"a\0\nb\0", 1)]
+)
+def test_a_nul_is_found_piece_by_piece(
+    data: bytes, line: int, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(io, "_PIECE", piece)
+    asked = []
+
+    class Stream(BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            asked.append(size)
+            return super().read(size)
+
+    with pytest.raises(DrhgError) as caught:
+        io._refuse_nul(Stream(data))
+    assert (caught.value.reason, caught.value.line) == ("not a text file (NUL or not UTF-8)", line)
+    assert set(asked) == {piece}  # never the whole
+    stream = Stream(data.replace(b"\0", b"0"))
+    io._refuse_nul(stream)
+    assert stream.tell() == 0
+
+
+@pytest.mark.parametrize("name", ["a.tsp", "a.json"])
+def test_errors_of_a_file_name_it(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text('{"format": 1}' if name == "a.json" else "TYPE: nothing\n")
+    with pytest.raises(InstanceError) as caught:
+        io.read(path)
+    assert caught.value.file == str(path)
+
+
 def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "huge.tsp"
     with path.open("wb") as stream:
@@ -1092,11 +1147,33 @@ def test_writing_keeps_permissions_and_links(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["link.txt", "real.txt"]
 
 
+def test_a_new_file_may_be_read_and_written_by_whom_the_umask_lets(tmp_path: Path) -> None:
+    old_mask = os.umask(0)
+    try:
+        io.atomic_write(tmp_path / "new.txt", "x")
+    finally:
+        os.umask(old_mask)
+    assert stat.S_IMODE((tmp_path / "new.txt").stat().st_mode) == 0o666
+
+
+def test_what_is_written_is_made_beside_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the same file system: a rename across two of them fails."""
+    places = []
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda a, b: (places.append((a, b)), replace(a, b)))
+    io.atomic_write(tmp_path / "new.txt", "x")
+    ((part, target),) = places
+    assert os.path.dirname(part) == os.path.dirname(target) == str(tmp_path)
+
+
 def test_writing_to_what_is_no_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", Path("/dev/null")):
-        with pytest.raises(DrhgError, match="not a regular file"):
+        with pytest.raises(DrhgError) as caught:
             io.atomic_write(path, "x")
+        assert str(caught.value) == f"{path}: cannot be written: not a regular file"
     with pytest.raises(DrhgError, match="No such file"):
         io.atomic_write(tmp_path / "missing" / "a.txt", "x")
     assert os.listdir(tmp_path) == ["pipe"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import statistics
 import subprocess
 import sys
@@ -154,6 +155,7 @@ def test_names_of_starts_and_repairs_are_light() -> None:
     assert loaded_after("import drhg.cli\ndrhg.cli._known_names('auto', 'auto')") == set()
 
 
+@pytest.mark.skipif("COVERAGE_RUN" in os.environ, reason="counting lines takes time itself")
 def test_help_is_fast(capsys: pytest.CaptureFixture[str]) -> None:
     command = [sys.executable, "-m", "drhg", "--help"]
     seconds = []

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import islice, pairwise
+
 import numpy as np
 import pytest
 import reference as ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from soak import upto
 
 from drhg import local_search as ls
+from drhg import search, solve
 from drhg.compiled import random_state
+from drhg.construct import construct
+from drhg.generate import uniform_tsp
 from drhg.hypergraph import Nearness, rules_of
 from drhg.problem import Instance, Metric, Solution, check, cost, cvrp, tsp
 
@@ -65,7 +71,7 @@ def exact(instance: Instance, a: float, b: float, scale: float) -> bool:
     return a == b if instance.integral else abs(a - b) <= 1e-9 * max(1.0, scale)
 
 
-@settings(max_examples=300)
+@settings(max_examples=upto(300))
 @given(searches(), st.integers(1, 12), st.booleans(), st.integers(0, 2**32))
 def test_neighbours_are_the_nearest_others(search: Search, k: int, routes: bool, seed: int) -> None:
     instance = search.instance
@@ -86,7 +92,7 @@ def test_neighbours_are_the_nearest_others(search: Search, k: int, routes: bool,
         assert far == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=600)
+@settings(max_examples=upto(600))
 @given(searches())
 def test_descending_gains_what_it_says(search: Search) -> None:
     before = search.cost
@@ -96,7 +102,7 @@ def test_descending_gains_what_it_says(search: Search) -> None:
     assert exact(search.instance, before - search.cost, gain, before)
 
 
-@settings(max_examples=400)
+@settings(max_examples=upto(400))
 @given(searches(), st.integers(0, 2**32), st.sampled_from([1, 3, 30]), st.booleans())
 def test_kicking_gains_what_it_says(search: Search, seed: int, reach: int, settled: bool) -> None:
     if settled:
@@ -122,7 +128,7 @@ def test_no_single_kick_makes_a_tour_worse() -> None:
             assert search.cost <= before + 1e-11
 
 
-@settings(max_examples=100)
+@settings(max_examples=upto(100))
 @given(searches(), st.integers(0, 2**32), st.integers(0, 100))
 def test_slices_compose(search: Search, seed: int, first: int) -> None:
     tour = search.tour.tolist()
@@ -156,7 +162,7 @@ def improving_exchange(search: Search) -> tuple[float, str] | None:
     return None
 
 
-@settings(max_examples=300)
+@settings(max_examples=upto(300))
 @given(searches(least=4, most=40))
 def test_no_exchange_of_two_edges_is_left(search: Search) -> None:
     while search.descend() > 0:  # a turned segment may open a move at nodes already looked at
@@ -189,6 +195,7 @@ def test_small_tours_become_optimal() -> None:
         assert search.cost <= best * (1 + (0.05 if instance.fixed_edges else 0)) + 1e-9
 
 
+@pytest.mark.compiled
 def test_kicks_are_worth_their_time() -> None:
     """1,000 uniform nodes: a descent within 8 % of the usual constant, kicks gain 2 % more."""
     rng = np.random.default_rng(1)
@@ -199,6 +206,45 @@ def test_kicks_are_worth_their_time() -> None:
     assert settled < 1.08 * expected
     search.kick(random_state(1), 20_000)
     assert search.cost < 0.98 * settled
+
+
+@pytest.fixture
+def large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tours of 50 nodes count as very large."""
+    for name, value in (("WHOLE", 49), ("SPLIT", 30), ("REGION", 40)):
+        monkeypatch.setattr(search, name, value)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_large_tours_are_kicked_region_by_region(large_ones: None, threads: int) -> None:
+    """Those that fit into a region whole, and those that do not."""
+    for n in (60, 300):
+        plane = uniform_tsp(n, seed=n)
+        start = construct(plane, "space-filling", 0)[0]
+        edges = [(int(a), int(b)) for a, b in pairwise(start.tour[: n // 5])]
+        instance = tsp(plane.xy, fixed_edges=edges)
+        runs = []
+        for _ in range(2):
+            task = search.task_of(instance, start, 3, threads)
+            found = list(islice(search.tours(task, lambda _: 1, lambda: 0.5), 40))
+            for snapshot in found:
+                assert check(instance, snapshot.solution()) == []
+                assert snapshot.cost == pytest.approx(cost(instance, snapshot.solution()))
+                assert snapshot.iterations > 0
+            costs = [snapshot.cost for snapshot in found]
+            assert all(b <= a + 1e-9 for a, b in pairwise(costs))
+            assert costs[-1] < 0.95 * cost(instance, start)
+            runs.append((costs, found[-1].solution().tour.tolist()))
+        assert runs[0] == runs[1]
+
+
+def test_a_large_tour_that_cannot_move_reaches_its_last_iteration(large_ones: None) -> None:
+    plane = uniform_tsp(60, seed=1)
+    start = construct(plane, "greedy", 0)[0]
+    tour = start.tour.tolist()
+    instance = tsp(plane.xy, fixed_edges=list(zip(tour, tour[1:] + tour[:1], strict=True)))
+    found = solve(instance, init=start, max_iters=50, time_limit=30, threads=2)
+    assert (found.status, found.cost) == ("iterations", cost(instance, start))
 
 
 def test_a_fixed_tour_cannot_move() -> None:
@@ -219,7 +265,7 @@ def test_routes_have_neighbours_too_and_never_the_depot() -> None:
     assert ls.neighbour_lists(alone, Nearness(alone)).shape == (2, 0)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=upto(100), deadline=None)
 @given(searches(least=2), st.integers(1, 10))
 def test_candidates_are_nearest_all_around_and_beside(search: Search, k: int) -> None:
     instance = search.instance

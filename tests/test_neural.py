@@ -5,13 +5,16 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 import reference as ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from soak import upto
 
 from drhg import hypergraph, tsp
+from drhg import network_kernels as kernels
 from drhg.compiled import distance, random_state
 from drhg.construct import construct
 from drhg.errors import ModelError
@@ -69,6 +72,47 @@ def some_graphs(instance: Instance, sizes: list[int], seed: int = 0) -> tuple[Ru
     ranked = hypergraph.Nearness(instance).around(centres, instance.n)
     cuts = hypergraph.destroy_to_size(rules, plan, ranked, sizes)
     return rules, plan, hypergraph.reduce(rules, plan, *cuts)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("vectors", [1, 2, 4])
+@pytest.mark.parametrize("rows", [1, 2, 6])
+def test_a_tile_is_a_product(rows: int, vectors: int) -> None:
+    """Compiled here and now, never from the cache: the instructions and their plain twin."""
+    tile = kernels._tile(rows, vectors)
+
+    @numba.njit
+    def product(a, a_at, a_row, a_col, b, b_at, b_row, c, c_at, c_row, n, add):  # type: ignore[no-untyped-def]
+        tile(a, a_at, a_row, a_col, b, b_at, b_row, c, c_at, c_row, n, add)
+
+    rng = np.random.default_rng(rows)
+    a, b, c = (rng.normal(size=shape).astype(np.float32) for shape in ((9, 11), (12, 70), (8, 77)))
+    for n, add, turned in ((9, False, False), (5, True, True), (1, True, False), (0, False, False)):
+        strides = (1, 11) if turned else (11, 1)
+        where = (a, 3, *strides, b, 4, 70, c.copy(), 80, 77, n, add)
+        twin = (*where[:7], c.copy(), *where[8:])
+        product(*where)
+        ref.tile(rows, vectors)(*twin)
+        np.testing.assert_allclose(where[7], twin[7], rtol=1e-5, atol=1e-5)
+        assert (where[7] != c).sum() == rows * 16 * vectors
+
+
+@pytest.mark.compiled
+def test_exponentials_are_those_of_numpy() -> None:
+    exponentials = kernels.intrinsic(kernels._vector_exponentials)
+
+    @numba.njit
+    def replaced(s, at, vectors):  # type: ignore[no-untyped-def]
+        return exponentials(s, at, vectors)
+
+    rng = np.random.default_rng(1)
+    for spread in (0.01, 1.0, 30.0):
+        s = (spread * rng.normal(size=(4, 64))).astype(np.float32)
+        found, expected = s.copy(), s.copy()
+        total = replaced(found, 80, 3)
+        assert total == pytest.approx(ref.exponentials(expected, 80, 3), rel=1e-6)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-30)
+        assert (found != s).sum() in (47, 48)
 
 
 def test_compiled_scores_equal_torch() -> None:
@@ -135,6 +179,7 @@ def test_the_papers_network_compiled_equals_torch(changes: dict[str, int], route
         np.testing.assert_allclose(model.logits(alone)[0], found[0][b, :c], atol=2e-6 * scale)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("by", ["paper", "torch", "compiled", "compiled paper"])
 def test_every_decoding_is_a_repair(by: str) -> None:
     network = network_of(ModelConfig.of("paper" if "paper" in by else "economy", layers=2))
@@ -163,6 +208,7 @@ def cropped(views: Views, b: int) -> Views:
     )  # fmt: skip
 
 
+@pytest.mark.compiled
 def test_a_batch_decodes_like_its_rows() -> None:
     network = network_of(ECONOMY)
     rules, _, graphs = some_graphs(uniform_tsp(80, seed=3), [10, 50, 30, 70, 80, 22, 41])
@@ -211,7 +257,8 @@ def routers() -> list[Scorer]:
     return [paper, economy, compiled_of(economy, threads=2)]
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.compiled
+@settings(max_examples=upto(150), deadline=None)
 @given(case=cut_plans(), greedy=st.booleans(), seed=st.integers(0, 2**32))
 def test_every_decoding_of_routes_is_a_repair(
     routers: list[Scorer], case: tuple[Rules, Plan, Graphs], greedy: bool, seed: int
@@ -239,7 +286,8 @@ def free_cost(rules: Rules, plan: Plan) -> float:
     return sum(distance(rules.space, a, z) for a, z in pairwise(plan.order.tolist()))
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.compiled
+@settings(max_examples=upto(60), deadline=None)
 @given(case=cut_plans(), seed=st.integers(0, 2**32))
 def test_a_batch_of_routes_decodes_like_its_rows(
     routers: list[Scorer], case: tuple[Rules, Plan, Graphs], seed: int
@@ -255,6 +303,7 @@ def test_a_batch_of_routes_decodes_like_its_rows(
         assert (alone.via[0, :m] == together.via[b, :m]).all()
 
 
+@pytest.mark.compiled
 def test_routes_by_torch_and_compiled_agree(routers: list[Scorer]) -> None:
     rules, _, graphs = some_routes(80, [20, 40, 60, 80] * 4)
     views = views_of(rules, graphs)
@@ -471,6 +520,7 @@ def test_symmetries_change_no_length() -> None:
                 assert turned[:, :2].min() >= 0
 
 
+@pytest.mark.compiled
 def test_best_of_several_is_no_worse() -> None:
     model = compiled_of(network_of(ECONOMY))
     rules, plan, graphs = some_graphs(uniform_tsp(80, seed=5), [60] * 10)
@@ -482,6 +532,7 @@ def test_best_of_several_is_no_worse() -> None:
     assert totals[1] < totals[0]
 
 
+@pytest.mark.compiled
 def test_the_same_seed_repeats_itself() -> None:
     model = compiled_of(network_of(ECONOMY))
     rules, _, graphs = some_graphs(uniform_tsp(60, seed=6), [40, 50])
@@ -523,6 +574,7 @@ def test_weights_are_used_without_torch(tmp_path: Path) -> None:
         load_compiled(str(path))
 
 
+@pytest.mark.compiled
 def test_points_that_coincide() -> None:
     instance = tsp(np.zeros((12, 2)))
     rules, plan, graphs = some_graphs(instance, [9])

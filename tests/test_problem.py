@@ -234,6 +234,16 @@ def test_check_names_every_violation_of_a_plan() -> None:
     assert "node 2 is visited 2 times" in check(plan, Solution([[1, 2], [3, 1]]))
 
 
+def test_check_names_the_route_of_an_unknown_node() -> None:
+    instance = cvrp([[0, 0], [1, 0], [2, 0], [3, 0]], [0, 1, 1, 1], 5)
+    for routes in ([[1], [9, 2], [3]], [[1], [2, 9], [3]]):
+        assert check(instance, Solution(routes)) == ["route 2 names node 10, which does not exist"]
+
+
+def test_one_distance_is_a_plain_number() -> None:
+    assert type(tsp([[0, 0], [3, 4]]).distance(0, 1)) is float
+
+
 def test_validated_returns_or_names_the_first_five() -> None:
     square = tsp(SQUARE)
     good = Solution([[0, 1, 2, 3]])

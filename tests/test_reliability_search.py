@@ -202,13 +202,16 @@ for instance, threads in itertools.product(problems, (1, 2)):
             instance, max_iters=iterations, seed=3, threads=threads, repair=repair
         )
         seen.append((found.cost, found.iterations, [r.tolist() for r in found.solution.routes]))
+        seen.append([(point.iterations, point.cost) for point in found.trace])
 print(hashlib.sha256(repr(seen).encode()).hexdigest())
 """
 
 
 @pytest.mark.parametrize("n", cases([60], [60, 3500]))
 def test_fresh_processes_find_the_same(n: int) -> None:
-    """Whatever the hash seed: cost, iterations and every route, by the sha256 of their text."""
+    """Whatever the hash seed: cost, iterations, every route and every point of the trace but for
+    its seconds, by the sha256 of their text.
+    """
     script, digests = AGAIN.format(n=n, auto=cases(1000, 5000)), set()
     for i in range(cases(3, 20)):
         env = os.environ | {"PYTHONHASHSEED": str(i)}

@@ -128,9 +128,9 @@ print(result.status, flush=True)
 
 @pytest.mark.parametrize("kind", list(MAKERS))
 def test_ctrl_c_in_python_returns_the_best(
-    files: dict[str, Path], tmp_path: Path, kind: str
+    files: dict[str, Path], tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    chance = random.Random(kind)
+    chance, seconds = random.Random(kind), []
     out = tmp_path / f"a{'.sol' if kind == 'cvrp' else '.tour'}"
     for i in range(cases(1, 25)):
         env = os.environ | ({} if i % 2 else {"NUMBA_CACHE_DIR": str(tmp_path / f"{i}")})
@@ -144,6 +144,9 @@ def test_ctrl_c_in_python_returns_the_best(
         sent = time.perf_counter()
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "interrupted\n"
-        assert time.perf_counter() - sent < PATIENCE
+        seconds.append(time.perf_counter() - sent)
         assert process.wait(30) == 0
         no_worse_than_the_start(files[kind], out)
+    with capsys.disabled():
+        print(f"\n{len(seconds)} times Ctrl-C, {kind}: at most {max(seconds):.2f} s (aim {AIM})")
+    assert max(seconds) < PATIENCE

@@ -10,6 +10,7 @@ import pytest
 import reference
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from soak import upto
 
 import drhg
 from drhg import hypergraph as hg
@@ -88,7 +89,7 @@ METRICS = st.sampled_from(list(Metric))
 
 
 @pytest.mark.parametrize("name", REPAIRERS)
-@settings(max_examples=60)
+@settings(max_examples=upto(60))
 @given(seed=SEEDS, n=st.integers(3, 40), shape=SHAPES, metric=METRICS, fixed=st.booleans())
 def test_tours(name: str, seed: int, n: int, shape: str, metric: Metric, fixed: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -100,7 +101,7 @@ def test_tours(name: str, seed: int, n: int, shape: str, metric: Metric, fixed: 
 
 
 @pytest.mark.parametrize("name", REPAIRERS)
-@settings(max_examples=60)
+@settings(max_examples=upto(60))
 @given(
     seed=SEEDS,
     customers=st.integers(1, 25),
@@ -131,7 +132,7 @@ def test_plans(
         assert all(change <= 1e-9 for _, change in verdicts)
 
 
-@settings(max_examples=150)
+@settings(max_examples=upto(150))
 @given(
     seed=SEEDS,
     customers=st.integers(2, 25),
@@ -174,7 +175,7 @@ def test_every_move_is_priced_as_the_walk_prices_it(
             assert change < 0
 
 
-@settings(max_examples=60)
+@settings(max_examples=upto(60))
 @example(seed=0, customers=6, limit=False, depot_edges="adjacent")  # a piece turned where it is
 @given(
     seed=SEEDS,

@@ -9,6 +9,7 @@ import pytest
 import reference as ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from soak import upto
 
 from drhg import route_descent as rd
 from drhg.compiled import random_state
@@ -86,7 +87,7 @@ def assert_no_trade_pays(land: rd.Land, found: list[list[int]], price: rd.Price)
             assert ref.priced(land, other, price) > reached - 1e-6
 
 
-@settings(max_examples=300)
+@settings(max_examples=upto(300))
 @given(lands(most=9), seeds)
 def test_a_sequence_is_cut_at_the_least_cost(case: Case, seed: int) -> None:
     land, price, slots, _ = case
@@ -101,7 +102,7 @@ def test_a_sequence_is_cut_at_the_least_cost(case: Case, seed: int) -> None:
     assert ref.priced(land, found, price) == pytest.approx(best, rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=300)
+@settings(max_examples=upto(300))
 @given(lands())
 def test_what_a_plan_is_beyond_its_limits_is_measured(case: Case) -> None:
     land, price, _, routes = case
@@ -111,7 +112,7 @@ def test_what_a_plan_is_beyond_its_limits_is_measured(case: Case) -> None:
     assert whole == pytest.approx(ref.priced(land, routes, price))
 
 
-@settings(max_examples=300)
+@settings(max_examples=upto(300))
 @given(lands(), seeds)
 def test_a_descent_ends_where_no_move_pays(case: Case, seed: int) -> None:
     land, price, slots, routes = case
@@ -122,14 +123,14 @@ def test_a_descent_ends_where_no_move_pays(case: Case, seed: int) -> None:
     assert_no_move_pays(land, found, price)
 
 
-@settings(max_examples=100)
+@settings(max_examples=upto(100))
 @given(lands(most=8, metric=True), seeds)
 def test_routes_that_meet_have_nothing_to_trade(case: Case, seed: int) -> None:
     land, price, slots, routes = case
     assert_no_trade_pays(land, descend(land, routes, slots, price, seed), price)
 
 
-@settings(max_examples=300)
+@settings(max_examples=upto(300))
 @given(lands(most=12, metric=True), seeds)
 def test_a_child_settles_though_routes_of_its_parents_are_not_looked_at(
     case: Case, seed: int
@@ -151,7 +152,7 @@ def test_a_child_settles_though_routes_of_its_parents_are_not_looked_at(
     assert_no_trade_pays(land, found, price)
 
 
-@settings(max_examples=300)
+@settings(max_examples=upto(300))
 @given(lands(most=12, metric=True), seeds)
 def test_a_dearer_price_leaves_routes_within_their_limits_alone(case: Case, seed: int) -> None:
     land, price, slots, routes = case
@@ -166,7 +167,7 @@ def test_a_dearer_price_leaves_routes_within_their_limits_alone(case: Case, seed
     assert_no_trade_pays(land, found, dear)
 
 
-@settings(max_examples=200)
+@settings(max_examples=upto(200))
 @given(st.integers(1, 20), seeds)
 def test_a_child_keeps_a_stretch_of_one_and_the_order_of_the_other(m: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -73,9 +73,11 @@ WORST, WORST_TOO = [0, 3, 2, 4, 1, 5], [0, 3, 1, 4, 2, 5]
 FAIR, BEST = [0, 1, 2, 5, 3, 4], [0, 1, 2, 3, 4, 5]  # 12 and 10
 
 
-def test_the_loop_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is no better or no repair is dropped; what is better is where the next step starts."""
-    monkeypatch.setattr(solver._Pace, "__call__", lambda self: 1)  # Python looks at every step
+def test_the_loop_step_by_step() -> None:
+    """What is no better or no repair is dropped; what is better is where the next step starts.
+
+    Python looks at every one of the first steps, as no time is limited.
+    """
     repair = Prepared(WORST, [0, 1, 1, 2, 3, 4], WORST_TOO, FAIR, WORST, BEST)
     seen: list[tuple[int, float, list[int]]] = []
 
@@ -340,7 +342,7 @@ def test_a_population_is_begun_only_if_there_is_time_to_end_it(
     instance = drhg.uniform_tsp(100, seed=0)
     task = search.task_of(instance, drhg.Solution([np.arange(100)]), 0, 1)
     clock = iter(np.arange(0.0, 9.0, share))
-    found = list(islice(search.tours(task, lambda: 8, lambda: float(next(clock))), 20))
+    found = list(islice(search.tours(task, lambda _: 8, lambda: float(next(clock))), 20))
     assert bool(kicked) is not bred
     assert (len(found) == 20) is bred
 
@@ -480,7 +482,7 @@ def test_slices_do_not_matter(
     found = []
     for pace in (1, 7, 100, 4000):
 
-        def paced(self: Any, pace: int = pace) -> int:
+        def paced(self: Any, moment: int, pace: int = pace) -> int:
             return max(1, min(pace, 4000 - self.board.iterations))
 
         monkeypatch.setattr(solver._Pace, "__call__", paced)

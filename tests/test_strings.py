@@ -7,6 +7,7 @@ import pytest
 import reference as ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from soak import upto
 
 from drhg import strings as s
 from drhg.compiled import random_state
@@ -103,7 +104,7 @@ def plans(draw: st.DrawFn, most: int = 30) -> Case:
 seeds = st.integers(0, 2**32)
 
 
-@settings(max_examples=200)
+@settings(max_examples=upto(200))
 @given(plans())
 def test_linked_lists_hold_the_plan(case: Case) -> None:
     instance, routes = case
@@ -112,7 +113,7 @@ def test_linked_lists_hold_the_plan(case: Case) -> None:
     search.sound()
 
 
-@settings(max_examples=600)
+@settings(max_examples=upto(600))
 @given(plans(), seeds, st.sampled_from([0.0, 1.0, 30.0]), st.sampled_from([1, 7, 60]))
 def test_slices_keep_plans_valid(case: Case, seed: int, temperature: float, steps: int) -> None:
     instance, routes = case
@@ -126,7 +127,7 @@ def test_slices_keep_plans_valid(case: Case, seed: int, temperature: float, step
         assert search.cost <= start + 1e-9
 
 
-@settings(max_examples=300)
+@settings(max_examples=upto(300))
 @given(plans(), seeds, st.sampled_from([0.2, 0.6, 1.0]))
 def test_plans_with_customers_left_out_stay_sound(case: Case, seed: int, share: float) -> None:
     instance, routes = case
@@ -139,7 +140,7 @@ def test_plans_with_customers_left_out_stay_sound(case: Case, seed: int, share: 
         search.sound()
 
 
-@settings(max_examples=150)
+@settings(max_examples=upto(150))
 @given(plans(), seeds, st.integers(0, 60), st.booleans())
 def test_slices_compose(case: Case, seed: int, first: int, gaps: bool) -> None:
     instance, routes = case
@@ -169,7 +170,7 @@ def test_as_many_as_possible_are_served(seed: int) -> None:
     assert search.best_absent == 4
 
 
-@settings(max_examples=200)
+@settings(max_examples=upto(200))
 @given(plans(), seeds)
 def test_a_part_leaves_the_rest_alone(case: Case, seed: int) -> None:
     """Some routes are taken out, worked on and merged with the others again."""
@@ -233,6 +234,7 @@ def test_a_packing_with_large_and_small_customers_is_found(seed: int) -> None:
     assert check(instance, search.best) == []
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("seed", range(6))
 def test_a_perfect_packing_of_triples_is_found(seed: int) -> None:
     """Not in one step: customers left out must take turns."""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import reference as ref
 from soak import cases
 
 from drhg import hypergraph, tsp
@@ -362,6 +363,20 @@ def test_shards_are_checked(shards: Path) -> None:
         read_tours([])
 
 
+def test_labels_of_small_instances_are_optimal() -> None:
+    pytest.importorskip("fast_tsp", reason="labels are made by fast_tsp")
+    pytest.importorskip("hygese", reason="labels of routes are made by hygese")
+    points = np.random.default_rng(1).random((8, 2))
+    instance = tsp(points)
+    found = Solution([labels.tour_of(points, 0.05)])
+    assert cost(instance, found) == pytest.approx(ref.best_tour(instance)[0], rel=1e-9)
+    routes = uniform_cvrp(7, seed=1)
+    seq = labels.plan_of(routes, 0.2)
+    assert len(seq) == 2 * routes.n
+    best = hypergraph.solution_of(*labelled(routes, seq[seq >= 0]))
+    assert cost(routes, best) == pytest.approx(ref.best_plan(routes)[0], rel=1e-9)
+
+
 def test_labelling_goes_on_where_it_stopped(tmp_path: Path) -> None:
     pytest.importorskip("fast_tsp", reason="labels are made by fast_tsp")
     said: list[str] = []
@@ -416,6 +431,7 @@ def test_a_solver_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.Mon
 # --- learning ------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("preset", ["paper", "economy"])
 @pytest.mark.parametrize("routes", [False, True])
 def test_two_layers_learn_eight_graphs_by_heart(preset: str, routes: bool) -> None:
@@ -473,6 +489,7 @@ def test_gradients_equal_autograd_in_double(config: ModelConfig) -> None:
         assert float((mine - part).abs().max()) < 2e-4 * scale, name
 
 
+@pytest.mark.compiled
 def test_chunks_and_threads_do_not_change_the_step() -> None:
     runs = []
     for threads in (1, 2):
@@ -484,6 +501,7 @@ def test_chunks_and_threads_do_not_change_the_step() -> None:
     assert torch.equal(*runs)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("optimiser", ["adamw", "adam", "muon"])
 def test_the_loss_falls(optimiser: str) -> None:
     config = Config(TINY, Recipe(low=10), batch=64, chunk=32, warmup=5, optimiser=optimiser)
@@ -562,6 +580,7 @@ def newest(folder: Path) -> bytes:
     return sorted(folder.glob("step-*.safetensors"))[-1].read_bytes()
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("optimiser", ["adamw", "muon"])
 def test_a_resumed_run_repeats_an_uninterrupted_one(
     config: Config, optimiser: str, shards: Path, tmp_path: Path
@@ -578,6 +597,7 @@ def test_a_resumed_run_repeats_an_uninterrupted_one(
         train(config, shards, tmp_path / "a", steps=30)
 
 
+@pytest.mark.compiled
 def test_a_killed_run_repeats_an_uninterrupted_one(
     config: Config, shards: Path, tmp_path: Path
 ) -> None:
@@ -586,7 +606,8 @@ def test_a_killed_run_repeats_an_uninterrupted_one(
     out, moment, killed = tmp_path / "b", random.Random(1), 0
     command = [sys.executable, "-m", "drhg", "train", tmp_path / "tiny.toml", "--threads", "1"]
     command += ["--data", shards, "--out", out, "--steps", str(steps), "--resume"]
-    for _ in range(cases(2, 20)):
+    kills = cases(2, 20)
+    for _ in range(kills):
         before = sorted(out.glob("step-*.json"))
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         while process.poll() is None and sorted(out.glob("step-*.json")) == before:
@@ -594,13 +615,43 @@ def test_a_killed_run_repeats_an_uninterrupted_one(
         time.sleep(0.1 * moment.random())  # some steps, and perhaps in the middle of a checkpoint
         os.kill(process.pid, signal.SIGKILL)
         killed += process.wait() == -signal.SIGKILL
-    assert killed > 0
+    assert killed == kills
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     assert newest(tmp_path / "a") == newest(out)
-    curves = [{entry["step"]: entry["loss"] for entry in log_of(tmp_path / run)} for run in "ab"]
+    curves = [[(entry["step"], entry["loss"]) for entry in log_of(tmp_path / run)] for run in "ab"]
     assert curves[0] == curves[1]
 
 
+@pytest.mark.compiled
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_the_log_has_every_line_once_wherever_a_run_dies(
+    config: Config, moment: str, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = Trainer.save
+
+    def die(trainer: Trainer, folder: Path) -> None:
+        if moment == "after" or trainer.step < 10:
+            save(trainer, folder)
+        if trainer.step == 10:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "save", die)
+        with pytest.raises(KeyboardInterrupt):
+            train(config, shards, tmp_path / "run", steps=20)
+    with open(tmp_path / "run" / "log.jsonl", "a") as log:
+        log.write('{"step": 1')  # and in the middle of a line
+    train(config, shards, tmp_path / "run", steps=20, resume=True)
+    train(config, shards, tmp_path / "whole", steps=20)
+    curves = [
+        [(entry["step"], entry["loss"]) for entry in log_of(tmp_path / run)]
+        for run in ("run", "whole")
+    ]
+    assert curves[0] == curves[1]
+    assert [step for step, _ in curves[0]] == [5, 10, 15, 20]
+
+
+@pytest.mark.compiled
 @pytest.mark.parametrize("what", ["flipped", "truncated", "missing", "no counters"])
 def test_a_damaged_newest_checkpoint_falls_back(
     config: Config, what: str, shards: Path, tmp_path: Path
@@ -625,6 +676,7 @@ def test_a_damaged_newest_checkpoint_falls_back(
     assert not trainer.resume(out)
 
 
+@pytest.mark.compiled
 def test_the_decay_branch_ends_at_rate_zero(config: Config, shards: Path, tmp_path: Path) -> None:
     config = dataclasses.replace(config, decay=6)
     train(config, shards, tmp_path / "run", steps=5)
@@ -632,6 +684,7 @@ def test_the_decay_branch_ends_at_rate_zero(config: Config, shards: Path, tmp_pa
     assert (trainer.step, trainer.decay_from) == (11, 5)
 
 
+@pytest.mark.compiled
 def test_a_run_can_start_from_weights(config: Config, shards: Path, tmp_path: Path) -> None:
     train(config, shards, tmp_path / "a", steps=5)
     init = tmp_path / "a" / "weights.safetensors"
@@ -645,6 +698,7 @@ def test_a_run_can_start_from_weights(config: Config, shards: Path, tmp_path: Pa
         train(other, shards, tmp_path / "c", steps=1, init=str(init))
 
 
+@pytest.mark.compiled
 def test_a_second_run_in_the_same_folder_is_refused(
     config: Config, shards: Path, tmp_path: Path
 ) -> None:
@@ -671,6 +725,7 @@ def command_of(tmp_path: Path, shards: Path, out: Path, *more: str) -> list[str]
     return [*files, "--threads", "1", *more]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_and_ends(
     config: Config, number: signal.Signals, shards: Path, tmp_path: Path
@@ -694,6 +749,7 @@ def test_a_signal_saves_and_ends(
     assert log_of(out)[-1]["step"] == step
 
 
+@pytest.mark.compiled
 def test_two_processes_train_what_one_does(config: Config, shards: Path, tmp_path: Path) -> None:
     """Processes share each batch: the loss of one process that takes twice as much."""
     launch = ["torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29611", "-m"]
@@ -714,6 +770,7 @@ def test_two_processes_train_what_one_does(config: Config, shards: Path, tmp_pat
     assert log_of(tmp_path / "half")[-1]["loss"] != pytest.approx(two[-1]["loss"], abs=1e-3)
 
 
+@pytest.mark.compiled
 def test_validation_solves_held_out_instances(config: Config, shards: Path, tmp_path: Path) -> None:
     config = dataclasses.replace(config, solves=3, solve_iters=4, k=(5, 20))
     heard: list[dict[str, float]] = []
@@ -730,6 +787,7 @@ def test_validation_solves_held_out_instances(config: Config, shards: Path, tmp_
     assert trainer.gaps["gap_30"] == a["gap_30"]
 
 
+@pytest.mark.compiled
 def test_tensorboard_is_written_or_named(
     config: Config, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,15 @@ class Limits:
             return "time"
         return None
 
+    def left(self, progress: Progress) -> int | None:
+        """Iterations until a limit of them can be reached, if there is one."""
+        left = []
+        if self.max_iters is not None:
+            left.append(self.max_iters - progress.iterations)
+        if self.no_improve is not None:
+            left.append(self.no_improve - progress.unimproved)
+        return min(left, default=None)
+
     def elapsed(self, progress: Progress) -> float:
         """The share of the search that is over: by iterations if they are limited, else by time.
 

@@ -479,7 +479,7 @@ def watch(
     parts = LocalSearchRepair(), nearest_cluster(4, 12), improve
     frames = [(TracePoint(0.0, 0, cost(instance, start)), start)]
     iterations, began = 0, time.perf_counter()
-    for snapshot in search.regions(task, *parts, lambda: 1, lambda: 0.0):
+    for snapshot in search.regions(task, *parts, lambda _: 1, lambda: 0.0):
         iterations += snapshot.iterations
         now = time.perf_counter() - began
         if snapshot.cost < frames[-1][0].cost - 1e-9:

@@ -62,6 +62,9 @@ GROWTH = 5  # times as many at most
 CROWD = 6_000_000  # nodes of a population at most, over all its tours
 FINISH = 0.85  # share of the search after which only the shortest tour counts, not diversity
 STALE = 10  # generations that must bring something
+LOOK = 500  # nodes for which the loop on regions takes one more step between two looks
+PAIRS = 20_000  # nodes of pairs that a thread breeds between two looks
+KICKS = 5_000  # of a thread between two looks
 SYNC = 20  # kicks per node after which threads with tours of their own take over the best
 
 
@@ -103,8 +106,9 @@ def task_of(instance: Instance, start: Solution, seed: int, threads: int) -> Tas
     return Task(instance, rules_of(instance), Nearness(instance), start, seed, threads)
 
 
-Slice: TypeAlias = Callable[[], int]
-"""How many iterations to do before yielding again; what is left at most."""
+Slice: TypeAlias = Callable[[int], int]
+"""How many iterations to do before yielding again, what is left at most; given how many take a
+moment, some hundredths or tenths of a second."""
 
 Elapsed: TypeAlias = Callable[[], float]
 """The share of the search that is over, 0 to 1."""
@@ -153,7 +157,7 @@ def regions(
     """Destroy a region, reduce it to a hyper-graph, repair that, judge, accept, restore."""
     walk = _Walk(task, destroy)
     while True:
-        todo = slice()
+        todo = slice(1 + task.instance.n // LOOK)
         for _ in range(todo):
             graphs = walk.destroyed()
             walk.take(graphs, repair(task.rules, graphs, walk.rng), accept, elapsed())
@@ -320,7 +324,7 @@ def _breed(
             guests = herd.population.links[[part[0] for part in parts]]
             done = 0
             while done < len(parts[0]):
-                each = max(1, -(-slice() // len(parts)))
+                each = max(1, -(-slice(max(1, PAIRS // n) * threads) // len(parts)))
                 jobs = []
                 for i, part in enumerate(parts):
                     fathers = part[done : done + each]
@@ -357,7 +361,7 @@ def _kick_copies(
     copies = [(tour.copy(), pos.copy(), random_state(task.seed, i)) for i in range(task.threads)]
     until_sync = SYNC * task.instance.n
     while True:
-        each = max(1, min(-(-slice() // task.threads), until_sync))
+        each = max(1, min(-(-slice(KICKS * task.threads) // task.threads), until_sync))
         work = [pool.submit(kick_and_settle, *how, *copy, each, REACH) for copy in copies]
         for job in work:
             job.result()
@@ -394,8 +398,9 @@ def _kick_regions(
                 where = (int(starts[i]), int(sizes[i]), members, scratch[i], state, todo, REACH)
                 jobs.append(pool.submit(improve_region, *how, tour, pos, *where))
                 done += todo
-            if sum(job.result() for job in jobs) > 0:
-                yield _tour(task, done, tour)
+            for job in jobs:
+                job.result()
+            yield _tour(task, done, tour)
 
 
 def _region(task: Task, tour: Index, start: int, size: int, rng: np.random.Generator) -> Index:

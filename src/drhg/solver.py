@@ -45,6 +45,7 @@ DEVICES = ("auto", "cpu", "cuda")
 DEFAULT_SECONDS = 10.0
 SLICE_SECONDS = 0.03  # how long compiled code runs before Python looks
 LOOKS = 4.0  # times as long as a look takes, at least
+SHARE = 16  # of the iterations done, a slice has one in so many at most if no time is limited
 GRID_ITERS = 1000  # the grid of centres has sqrt(T) cells per side; this is T without a limit
 TRIVIAL = 3  # tours of so many nodes are all the same
 
@@ -203,8 +204,8 @@ def solve(
     in the box or a file, `sample` draws decisions instead of taking the best, and the shortest of
     so many `alternatives` counts as one iteration.
 
-    The same seed, threads and `max_iters` give the same solution. `on_improve` is called from a
-    worker thread.
+    The same seed, threads and `max_iters` give the same solution, and without a time limit the
+    same trace but for its seconds. `on_improve` is called from a worker thread.
 
     >>> import drhg
     >>> drhg.solve(drhg.tsp([[0, 0], [0, 1], [1, 1], [1, 0]]), max_iters=10).cost
@@ -624,9 +625,12 @@ def _default_start(instance: Instance, by_region: bool) -> str:
 
 
 class _Pace:
-    """How many iterations the next slice may have: about SLICE_SECONDS, and never too many.
+    """How many iterations the next slice may have: never more than can be left.
 
-    Looking at a solution takes time in proportion to its size: slices are longer than that, too.
+    With a time limit it lasts about SLICE_SECONDS, and longer than looking at a solution, which
+    takes time in proportion to its size. Without one nothing looks at the clock, so that traces
+    repeat: a slice is what the search calls a moment, or less in the beginning, for repairs are
+    of any speed.
     """
 
     def __init__(self, board: _Board) -> None:
@@ -634,7 +638,15 @@ class _Pace:
         self.size = 1
         self.last = (time.perf_counter(), board.iterations, board.telling)
 
-    def __call__(self) -> int:
+    def __call__(self, moment: int) -> int:
+        if self.board.limits.time_limit is not None:
+            self._measure()
+        else:
+            self.size = max(1, min(moment, self.board.iterations // SHARE))
+        left = self.board.limits.left(self.board.progress())
+        return self.size if left is None else max(1, min(self.size, left))
+
+    def _measure(self) -> None:
         present = (time.perf_counter(), self.board.iterations, self.board.telling)
         spent, iterations, telling = (a - b for a, b in zip(present, self.last, strict=True))
         if iterations > 0:
@@ -642,6 +654,3 @@ class _Pace:
             wanted = rate * max(SLICE_SECONDS, LOOKS * telling)
             self.size = int(max(1, min(2 * self.size, wanted)))
         self.last = present
-        if self.board.limits.max_iters is not None:
-            return max(1, min(self.size, self.board.limits.max_iters - self.board.iterations))
-        return self.size

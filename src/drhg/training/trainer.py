@@ -502,6 +502,9 @@ def train(
     out.mkdir(parents=True, exist_ok=True)
     held = _hold(out) if leads else None
     found = resume and trainer.resume(out)
+    log = out / "log.jsonl"
+    if resume and leads:
+        _rewind(log, trainer.step)
     if not found and init is not None:
         start = weights.load(init)
         for network in (trainer.network, trainer.average):
@@ -536,9 +539,9 @@ def train(
         }
         if leads and due:
             entry |= {} if asked else trainer.validate()  # asked to stop: be quick
+            with open(log, "a", encoding="utf-8") as lines:  # first: `_rewind` drops it again
+                lines.write(json.dumps(entry) + "\n")
             trainer.save(out)
-            with open(out / "log.jsonl", "a", encoding="utf-8") as log:
-                log.write(json.dumps(entry) + "\n")
             for write in also:
                 write(entry)
         if leads and (due or now - shown > SHOW_EVERY):
@@ -556,3 +559,17 @@ def train(
     if held is not None:
         held.close()
     return trainer
+
+
+def _rewind(log: Path, step: int) -> None:
+    """Drop what a log says of steps after a checkpoint, since they will be taken again."""
+    if not log.exists():
+        return
+    lines = log.read_bytes().splitlines(keepends=True)
+    kept = []
+    for line in lines:
+        with suppress(ValueError):  # cut off by a kill
+            if json.loads(line)["step"] <= step:
+                kept.append(line)
+    if kept != lines:
+        weights.write_bytes(log, b"".join(kept))
