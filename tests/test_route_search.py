@@ -26,7 +26,7 @@ def snapshots(work: Task, count: int, max_iters: int = 10**9) -> list[Snapshot]:
     return list(islice(rs.routes(work, lambda: 0.2, max_iters), count))
 
 
-@pytest.mark.parametrize("n", [40, rs.SMALL + 50, rs.WHOLE + 50, 2 * rs.PART + 500])
+@pytest.mark.parametrize("n", [40, rs.MIDDLE + 50, rs.WHOLE + 50, 2 * rs.PART + 500])
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_every_snapshot_is_a_valid_plan_of_its_cost(n: int, threads: int) -> None:
     instance = drhg.uniform_cvrp(n, seed=n)
@@ -41,7 +41,7 @@ def test_every_snapshot_is_a_valid_plan_of_its_cost(n: int, threads: int) -> Non
     assert costs[-1] < drhg.cost(instance, work.start)
 
 
-@pytest.mark.parametrize("n", [60, rs.SMALL + 50, rs.WHOLE + 50])
+@pytest.mark.parametrize("n", [60, rs.MIDDLE + 50, rs.WHOLE + 50])
 def test_same_seed_and_threads_same_plan(n: int) -> None:
     instance = drhg.uniform_cvrp(n, seed=1)
     runs = [drhg.solve(instance, max_iters=12_001, seed=s, threads=2) for s in (3, 3, 4)]
@@ -69,7 +69,7 @@ def test_parts_share_no_route(n: int, threads: int) -> None:
     assert n >= 5_000 or seen.all()
 
 
-@pytest.mark.parametrize("n", [rs.SMALL + 10, rs.WHOLE + 10])
+@pytest.mark.parametrize("n", [rs.MIDDLE + 10, rs.WHOLE + 10])
 def test_annealing_is_followed_by_breeding_of_parts(
     n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +87,7 @@ def test_annealing_is_followed_by_breeding_of_parts(
     assert starts == [pytest.approx(min(f.cost for f in found), rel=1e-12)]
 
 
-def test_small_plans_and_endless_searches_of_middling_ones_breed_at_once(
+def test_small_plans_larger_ones_of_long_routes_and_endless_searches_breed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     begun = []
@@ -97,9 +97,13 @@ def test_small_plans_and_endless_searches_of_middling_ones_breed_at_once(
         yield Snapshot(1, 0.0, lambda: task.start)
 
     monkeypatch.setattr(rs, "breed", watched)
-    for n, over in ((rs.SMALL, 0.0), (rs.WHOLE, 1.0)):
+    for long, n, over in [
+        (False, rs.SMALL, 0.0), (False, rs.SMALL + 1, 0.0), (False, rs.WHOLE, 1.0),
+        (True, rs.MIDDLE, 0.0), (True, rs.MIDDLE + 1, 0.0),
+    ]:  # fmt: skip
+        monkeypatch.setattr(rs, "LONG", 1 if long else n)
         next(rs.routes(task(drhg.uniform_cvrp(n, seed=1)), lambda over=over: over, None))
-    assert begun == [rs.SMALL, rs.WHOLE]
+    assert begun == [rs.SMALL, rs.WHOLE, rs.MIDDLE]
 
 
 @pytest.mark.parametrize(("anneals", "threads"), [(1, 1), (2, 1), (3, 1), (3, 2)])
@@ -107,7 +111,7 @@ def test_middling_plans_are_annealed_from_the_start_as_often_as_there_is_time(
     anneals: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rs, "TURN", 50)
-    work = task(drhg.uniform_cvrp(rs.SMALL + 10, seed=1), threads)
+    work = task(drhg.uniform_cvrp(rs.MIDDLE + 10, seed=1), threads)
     turns = 200
     each = rs.TURN * turns / (0.99 * work.instance.n)  # steps of a thread per customer
     monkeypatch.setattr(rs, "ANNEAL", each / anneals**2)
@@ -165,6 +169,7 @@ def test_parts_are_bred_in_the_end(
     metric: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rs, "SMALL", 20)
+    monkeypatch.setattr(rs, "MIDDLE", 20)
     monkeypatch.setattr(rs, "WHOLE", 30)
     monkeypatch.setattr(rs, "LITTER", 25)
     monkeypatch.setattr(rs, "TURN", 100)  # so that something is left to do

@@ -22,7 +22,7 @@ from drhg.compiled import random_state
 from drhg.hypergraph import Index
 from drhg.local_search import neighbour_lists
 from drhg.problem import Ints, Solution, cost
-from drhg.route_breeding import Here, breed
+from drhg.route_breeding import LONG, Here, breed
 from drhg.search import Elapsed, Snapshot, Task, task_of
 from drhg.strings import (
     NEAREST,
@@ -43,6 +43,7 @@ TURN = 5_000  # steps on a part before another is chosen
 ANNEAL = 3_000  # steps per customer that make one anneal; for k of them it takes k * k times that
 GUESS = 0.02  # share of the annealing after which their number is fixed
 SMALL = 200  # up to so many customers a population is all that is needed
+MIDDLE = 300  # the same if routes are long
 WHOLE = 600  # up to so many threads anneal plans of their own; beyond, one plan together
 LARGE = 2_000  # up to so many parts are bred in the end; beyond, annealing takes all the time
 LATE = 0.75  # share of the search before that
@@ -92,7 +93,8 @@ def routes(task: Task, elapsed: Elapsed, max_iters: int | None) -> Iterator[Snap
                 yield _snapshot(best, counter)
                 if not len(best.absent):
                     break
-        if size <= SMALL or (size <= WHOLE and endless):
+        long = size >= LONG * len(best.ends)
+        if size <= (WHOLE if endless else MIDDLE if long else SMALL):
             yield from breed(replace(task, start=_solution(best)), pool, counter.left)
         start = best
         for best in (_own if size <= WHOLE else _shared)(field, start, pool, counter):
