@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import drhg
@@ -560,7 +562,8 @@ def test_training_without_torch_says_what_to_install(
     monkeypatch.delattr("drhg.training.trainer", raising=False)
     result = run("train", "x.toml", "--data", str(tmp_path), "--out", str(tmp_path / "run"))
     assert result.exit_code == 3
-    assert "pip install 'drhg[train]'" in result.stderr
+    assert "install the extra `train`" in result.stderr
+    assert "drhg[" not in result.stderr  # no package index has it
 
 
 # --- check, generate, plot, version -------------------------------------------------------------
@@ -651,6 +654,54 @@ def test_help_names_every_start_and_repair() -> None:
     text = " ".join(run("solve", "--help").stdout.replace("│", " ").split())
     assert ", ".join(REPAIRS) in text
     assert all(name in text for name in STARTS)
+
+
+def every_command() -> list[list[str]]:
+    """The words of every command, groups of commands included."""
+    found: list[list[str]] = []
+
+    def walk(command: Any, words: list[str]) -> None:
+        found.append(words)
+        for name, one in getattr(command, "commands", {}).items():
+            walk(one, [*words, name])
+
+    walk(get_command(cli.app), [])
+    return found
+
+
+@pytest.mark.parametrize("words", every_command(), ids=" ".join)
+def test_a_help_page_fits_and_names_no_types(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    result = run(*words, "--help")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith(f"Usage: {' '.join(['drhg', *words])} [OPTIONS]")
+    assert max(map(len, lines)) <= 80
+    assert re.search(r"<[a-z]|\bNone\b|list\[|x>=", result.stdout) is None
+    if "Examples:" in lines:
+        first = lines.index("Examples:") + 1
+        examples = lines[first : lines.index("", first) if "" in lines[first:] else None]
+        # an example begins with its command; a purpose stands beside it or, deeper, below it
+        begins = [line for line in examples if re.match(r"  (drhg|torchrun) ", line)]
+        below = [line for line in examples if line.startswith(" " * 6)]
+        assert len(begins) + len(below) == len(examples)
+        assert not below or len(below) == len(begins)
+
+
+def test_a_narrow_help_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Purposes go below their examples where they do not fit beside them."""
+    monkeypatch.setenv("COLUMNS", "50")
+    lines = run("check", "--help").stdout.splitlines()
+    assert max(map(len, lines)) <= 50
+    at = lines.index("  drhg check berlin52.tsp berlin52.tour")
+    assert lines[at + 1] == "      cost, or every violation"
+
+
+def test_help_says_what_the_minutes_of_training_count() -> None:
+    text = " ".join(run("train", "--help").stdout.split())
+    assert "--minutes M Stop after so many minutes of this call, by the clock" in text
 
 
 def test_version_and_help() -> None:

@@ -47,6 +47,7 @@ ORDER = [
     "training",
     "plotting",
     "report",
+    "help_pages",
     "benchmark",
     "cli",
 ]  # imports point only upward, that is, to the left

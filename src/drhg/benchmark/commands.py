@@ -11,23 +11,23 @@ import typer
 
 from drhg.benchmark import TITLES
 from drhg.errors import DrhgError
+from drhg.help_pages import App, epilog
 from drhg.report import say
 
 ROWS = Path("benchmarks/rows")
 
-_EXAMPLES = (
-    "  [cyan]drhg bench tsp --quick[/cyan]                     [dim]minutes, a fixed subset[/dim]",
-    "  [cyan]drhg bench tsp --against fast_tsp,ortools[/cyan]  [dim]hours, resumable[/dim]",
-    "  [cyan]drhg bench cvrplib --only X --data DIR[/cyan]     [dim]one set of a library[/dim]",
-    "  [cyan]drhg bench report[/cyan]                          [dim]rows to RESULTS.md[/dim]",
-)
-
-app = typer.Typer(
+app = App(
     name="bench",
     help="Measure: the paper's tables by one command each, beside other solvers.",
-    epilog="\n".join(["[bold]Examples[/bold]", *_EXAMPLES]),
+    epilog=epilog(
+        [
+            ("drhg bench tsp --quick", "minutes, a fixed subset"),
+            ("drhg bench tsp --against fast_tsp,ortools", "hours, resumable"),
+            ("drhg bench cvrplib --only X --data DIR", "one set of a library"),
+            ("drhg bench report", "rows to RESULTS.md"),
+        ]
+    ),
     no_args_is_help=True,
-    rich_markup_mode="rich",
 )
 
 Rows: TypeAlias = Annotated[
@@ -46,7 +46,9 @@ Data: TypeAlias = Annotated[
     Path | None,
     typer.Option("--data", metavar="DIR", help="TSPLIB and CVRPLIB; by default $DRHG_DATA."),
 ]
-Seed: TypeAlias = Annotated[int, typer.Option("-s", "--seed", min=0, help="Of every solver.")]
+Seed: TypeAlias = Annotated[
+    int, typer.Option("-s", "--seed", min=0, metavar="N", help="Of every solver.")
+]
 Jobs: TypeAlias = Annotated[
     int, typer.Option("-j", "--jobs", min=1, metavar="N", help="Instances solved at a time.")
 ]
@@ -137,7 +139,9 @@ for _name, _help in TITLES.items():
 
 @app.command()
 def demo(
-    nodes: Annotated[int, typer.Option("-n", "--nodes", min=10, help="Of the instance.")] = 100,
+    nodes: Annotated[
+        int, typer.Option("-n", "--nodes", min=10, metavar="N", help="Of the instance.")
+    ] = 100,
     seed: Seed = 5,
     repair: Annotated[
         str, typer.Option("--repair", metavar="NAME", help="neural or local.")
@@ -169,12 +173,15 @@ def demo(
 
 @app.command()
 def references(
-    suite: Annotated[str, typer.Argument(help="Whose instances: tsp, equal-time, cvrp, ...")],
+    suite: Annotated[
+        str, typer.Argument(metavar="SUITE", help="Whose instances: tsp, equal-time, cvrp, ...")
+    ],
     quick: Quick = False,
     instances: Instances = None,
     only: Only = "",
     time_limit: Annotated[
-        float | None, typer.Option("-t", "--time-limit", min=0.1, help="Per instance.")
+        float | None,
+        typer.Option("-t", "--time-limit", min=0.1, metavar="SECONDS", help="Per instance."),
     ] = None,
     jobs: Jobs = 1,
     data: Data = None,
@@ -208,7 +215,8 @@ def references(
 @app.command()
 def report(
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Rows; by default all of benchmarks/rows.")
+        list[Path] | None,
+        typer.Argument(metavar="FILE", help="Rows; by default all of benchmarks/rows."),
     ] = None,
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="What to write.")
@@ -236,8 +244,10 @@ def report(
 
 @app.command()
 def repeat(
-    file: Annotated[Path, typer.Argument(help="Rows of one suite.")],
-    count: Annotated[int, typer.Option("--count", min=1, help="How many rows, evenly.")] = 3,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Rows of one suite.")],
+    count: Annotated[
+        int, typer.Option("--count", min=1, metavar="N", help="How many rows, evenly.")
+    ] = 3,
     data: Data = None,
 ) -> None:
     """Run rows again that were made with -n, and compare their costs: they must be the same."""

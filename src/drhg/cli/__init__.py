@@ -30,11 +30,11 @@ from drhg.cli.shell import (
     Format,
     Interrupted,
     blaming,
-    epilog,
     option,
 )
 from drhg.cli.training import app as training_commands
 from drhg.errors import DrhgError
+from drhg.help_pages import App, epilog
 from drhg.report import Report, Trace, View, read_log, read_trace, say
 
 if TYPE_CHECKING:
@@ -54,16 +54,18 @@ class Kind(StrEnum):
 
 
 EXIT_CODES = (
-    "[bold]Exit codes[/bold]\n"
+    "Exit codes:\n"
     "  0  all went well\n"
     "  1  some of several instances failed, or a result could not be written\n"
     "  2  the command line is wrong\n"
     "  3  an instance or a solution is not valid\n"
     "  4  no feasible solution was found; the customers left out are named\n"
+    "  5  no search took place (time was up before it began), and the first plan\n"
+    "     leaves customers out\n"
     "  130, 143  interrupted (Ctrl-C, SIGTERM), with the best solution written"
 )
 
-app = typer.Typer(
+app = App(
     name="drhg",
     help="Solve travelling salesman (TSP) and capacitated vehicle routing problems (CVRP) "
     "by destroy and repair on hyper-graphs.",
@@ -79,7 +81,6 @@ app = typer.Typer(
     ),
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -152,8 +153,17 @@ def _top(
 STOPPING, SEARCH, OUTPUT = "When to stop", "How to search", "What to write"
 REGIONS = "With any --repair but auto"
 
-InstanceFile: TypeAlias = Annotated[Path, typer.Argument(help="A TSPLIB or CVRPLIB file.")]
-SolutionFile: TypeAlias = Annotated[Path, typer.Argument(help="A tour (.tour) or routes (.sol).")]
+InstanceFile: TypeAlias = Annotated[
+    Path,
+    typer.Argument(metavar="INSTANCE",
+                   help="A TSPLIB, CVRPLIB or JSON file, perhaps .gz; - is standard input."),
+]  # fmt: skip
+SolutionFile: TypeAlias = Annotated[
+    Path,
+    typer.Argument(metavar="SOLUTION",
+                   help="A tour (.tour), routes (.sol) or what `drhg solve -f json` printed, "
+                        "perhaps .gz; - is standard input."),
+]  # fmt: skip
 TimeLimit: TypeAlias = Annotated[
     float | None,
     option(STOPPING, "-t", "--time-limit", min=0, metavar="SECONDS",
@@ -173,7 +183,7 @@ Target: TypeAlias = Annotated[
     float | None, option(STOPPING, "--target", metavar="COST", help="Stop at this cost or below.")
 ]
 Seed: TypeAlias = Annotated[
-    int, option(SEARCH, "-s", "--seed", min=0, help="Seed of all random choices.")
+    int, option(SEARCH, "-s", "--seed", min=0, metavar="N", help="Seed of all random choices.")
 ]
 Init: TypeAlias = Annotated[
     str,
@@ -274,7 +284,8 @@ Picture: TypeAlias = Annotated[
            help="Draw the solution; with several instances, into a folder."),
 ]  # fmt: skip
 Printed: TypeAlias = Annotated[
-    Format, option(OUTPUT, "-f", "--format", help="How to print the results.")
+    Format,
+    option(OUTPUT, "-f", "--format", metavar="table|json", help="How to print the results."),
 ]
 Quiet: TypeAlias = Annotated[
     bool, option(OUTPUT, "-q", "--quiet", help="No progress, only errors.")
@@ -324,7 +335,12 @@ class SolveOptions:
     )
 )
 def solve(
-    files: Annotated[list[Path], typer.Argument(help="Instances: TSPLIB or CVRPLIB files.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE",
+                       help="Instances: TSPLIB, CVRPLIB or JSON files, perhaps .gz; - is standard "
+                            "input."),
+    ],
     time_limit: TimeLimit = None,
     max_iters: MaxIters = None,
     no_improve: NoImprove = None,
@@ -351,7 +367,7 @@ def solve(
     plot: Picture = None,
     format: Printed = Format.table,
     quiet: Quiet = False,
-) -> None:
+) -> None:  # fmt: skip
     """Solve one or more instances and report the best solutions found."""
     _known_names(init, repair)
     regions = {
@@ -710,7 +726,8 @@ def check(
     instance: InstanceFile,
     solution: SolutionFile,
     format: Annotated[
-        Format, typer.Option("-f", "--format", help="How to print the verdict.")
+        Format,
+        typer.Option("-f", "--format", metavar="table|json", help="How to print the verdict."),
     ] = Format.table,
 ) -> None:
     """Check a solution against its instance: its cost, or everything that is wrong with it."""
@@ -752,11 +769,16 @@ def _read_both(instance: Path, solution: Path | None) -> tuple[Instance, Solutio
     )
 )
 def generate(
-    kind: Annotated[Kind, typer.Argument(help="What kind of instance.")],
-    n: Annotated[int, typer.Option("-n", "--nodes", min=1, help="Cities, or customers.")] = 100,
-    seed: Annotated[int, typer.Option("-s", "--seed", min=0, help="The (first) seed.")] = 0,
+    kind: Annotated[Kind, typer.Argument(metavar="KIND", help=f"One of {', '.join(Kind)}.")],
+    n: Annotated[
+        int, typer.Option("-n", "--nodes", min=1, metavar="N", help="Cities, or customers.")
+    ] = 100,
+    seed: Annotated[
+        int, typer.Option("-s", "--seed", min=0, metavar="N", help="The (first) seed.")
+    ] = 0,
     count: Annotated[
-        int, typer.Option("-c", "--count", min=1, help="How many, with seeds counting up.")
+        int,
+        typer.Option("-c", "--count", min=1, metavar="N", help="How many, with seeds counting up."),
     ] = 1,
     output: Annotated[
         Path | None,
@@ -796,17 +818,21 @@ def generate(
 )
 def plot(
     instance: Annotated[
-        Path | None, typer.Argument(help="A TSPLIB or CVRPLIB file.", show_default=False)
+        Path | None,
+        typer.Argument(metavar="INSTANCE", help="As for `drhg check`.", show_default=False),
     ] = None,
     solution: Annotated[
-        Path | None, typer.Argument(help="A tour (.tour) or routes (.sol).", show_default=False)
+        Path | None,
+        typer.Argument(metavar="SOLUTION", help="As for `drhg check`.", show_default=False),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="PNG",
                      help="Picture to write (.png, .pdf, .svg, or .gif); by default NAME.png."),
     ] = None,
-    title: Annotated[str | None, typer.Option("--title", help="Instead of name and cost.")] = None,
+    title: Annotated[
+        str | None, typer.Option("--title", metavar="TEXT", help="Instead of name and cost.")
+    ] = None,
     film: Annotated[
         bool, typer.Option("--film", help="Five pictures: a step of destroy and repair.")
     ] = False,
@@ -816,7 +842,9 @@ def plot(
     time_limit: Annotated[
         float, typer.Option("-t", "--time-limit", min=0, metavar="SECONDS", help="To animate.")
     ] = 5.0,
-    seed: Annotated[int, typer.Option("-s", "--seed", min=0, help="Of a film.")] = 0,
+    seed: Annotated[
+        int, typer.Option("-s", "--seed", min=0, metavar="N", help="Of a film.")
+    ] = 0,
     trace: Annotated[
         list[Path] | None,
         typer.Option("--trace", metavar="FILE", help="Cost over time, of one or more runs."),

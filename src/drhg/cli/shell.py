@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -17,7 +17,7 @@ import typer
 from drhg.errors import DrhgError
 from drhg.report import say
 
-OK, SOME_FAILED, USAGE, BAD_INPUT, INFEASIBLE = 0, 1, 2, 3, 4
+OK, SOME_FAILED, USAGE, BAD_INPUT, INFEASIBLE, NO_SEARCH = range(6)
 
 
 class Interrupted(BaseException):
@@ -80,15 +80,6 @@ STOP = Stop()
 class Format(StrEnum):
     table = "table"
     json = "json"
-
-
-def epilog(examples: Sequence[tuple[str, str]], note: str = "") -> str:
-    """Examples, aligned, and a note for the end of a help page."""
-    width = max(len(command) for command, _ in examples)
-    lines = [
-        f"  [cyan]{c}[/cyan]{' ' * (width - len(c))}   [dim]{what}[/dim]" for c, what in examples
-    ]
-    return "\n".join(["[bold]Examples[/bold]", *lines, *(["", note] if note else [])])
 
 
 def option(panel: str | None, *names: str, help: str, **more: Any) -> Any:

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drhg.cli.shell import BAD_INPUT, OK, STOP, Format, blaming, epilog
+from drhg.cli.shell import BAD_INPUT, OK, STOP, Format, blaming
 from drhg.errors import DrhgError, ModelError
+from drhg.help_pages import App, epilog
 from drhg.report import print_table, say
 
 if TYPE_CHECKING:
     from drhg.weights import Weights
 
-app = typer.Typer()
+app = App()
 
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, metavar="N", help="By default all cores.")
@@ -39,21 +40,28 @@ def cores() -> int:
     )
 )
 def label(
-    n: Annotated[int, typer.Option("-n", "--nodes", min=5, help="Nodes per instance.")],
-    count: Annotated[int, typer.Option("-c", "--count", min=1, help="How many instances.")],
+    n: Annotated[
+        int, typer.Option("-n", "--nodes", min=5, metavar="N", help="Nodes per instance.")
+    ],
+    count: Annotated[
+        int, typer.Option("-c", "--count", min=1, metavar="N", help="How many instances.")
+    ],
     data: Annotated[Path, typer.Option("--data", metavar="FOLDER", help="For the shards.")],
     routes: Annotated[bool, typer.Option("--routes", help="CVRPs of n customers.")] = False,
-    seed: Annotated[int, typer.Option("-s", "--seed", min=0, help="Of the first shard.")] = 0,
+    seed: Annotated[
+        int, typer.Option("-s", "--seed", min=0, metavar="N", help="Of the first shard.")
+    ] = 0,
     seconds: Annotated[
         float | None,
-        typer.Option("--seconds", min=0.001, help="Per instance; by default enough for its size."),
+        typer.Option("--seconds", min=0.001, metavar="SECONDS",
+                     help="Per instance; by default enough for its size."),
     ] = None,
     threads: Threads = None,
     ray: Annotated[
         str | None,
         typer.Option("--ray", metavar="ADDRESS|local", help="On a Ray cluster (extra `ray`)."),
     ] = None,
-) -> None:
+) -> None:  # fmt: skip
     """Label uniform random instances with near-optimal tours or routes, to learn from."""
     with STOP.patient(), blaming(data):
         from drhg.training.labels import label
@@ -81,7 +89,9 @@ def label(
     )
 )
 def train(
-    config: Annotated[Path, typer.Argument(help="A TOML file, as in configs/.")],
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="A TOML file, as in configs/.")
+    ],
     data: Annotated[Path, typer.Option("--data", metavar="FOLDER", help="Shards of labels.")],
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="For log and checkpoints.")],
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run stopped.")] = False,
@@ -93,9 +103,16 @@ def train(
         typer.Option("--init", metavar="NAME|FILE", help="Weights to start from."),
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option("--minutes", min=0, help="Stop after so many minutes.")
+        float | None,
+        typer.Option("--minutes", min=0, metavar="M",
+                     help="Stop after so many minutes of this call, by the clock, but without "
+                          "loading and validation; with --resume, earlier calls do not count."),
     ] = None,
-    steps: Annotated[int | None, typer.Option("--steps", min=0, help="Stop at this step.")] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option("--steps", min=0, metavar="N",
+                     help="Stop at this step; with --resume, earlier calls do count."),
+    ] = None,
     threads: Threads = None,
     device: Annotated[
         str, typer.Option("--device", metavar="cpu|cuda", help="Where the network is.")
@@ -103,7 +120,7 @@ def train(
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also write events for TensorBoard.")
     ] = False,
-) -> None:
+) -> None:  # fmt: skip
     """Train a network that repairs, from labels."""
     with STOP.patient(), blaming(config):
         trainer = _trainer()
@@ -123,7 +140,10 @@ def _trainer() -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != "torch":
             raise
-        raise ModelError("training needs torch: pip install 'drhg[train]'") from None
+        raise ModelError(
+            "training needs torch: install the extra `train` (pip install '.[train]' in a "
+            "checkout of drhg)"
+        ) from None
     return trainer
 
 
@@ -150,7 +170,8 @@ def models(
         typer.Option("--model", metavar="NAME|FILE", help="Only these weights."),
     ] = None,
     format: Annotated[
-        Format, typer.Option("-f", "--format", help="How to print the list.")
+        Format,
+        typer.Option("-f", "--format", metavar="table|json", help="How to print the list."),
     ] = Format.table,
 ) -> None:
     """List weights and verify them: hashes, shapes, numbers."""
