@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,6 +48,20 @@ def slow(x: int) -> int:
     return os.getpid()
 
 
+def patient(task: tuple[int, str]) -> str:
+    """The first one ends at once, the others leave a mark and would take a minute."""
+    x, folder = task
+    if x == 0:
+        return "whole"
+    try:
+        (Path(folder) / "busy").touch()
+        for _ in range(600):
+            time.sleep(0.1)
+    except KeyboardInterrupt:
+        return "interrupted"
+    return "too late"
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_every_task_is_answered_once(workers: int) -> None:
     ends = sorted((d.index, d.value) for d in spread(square, list(range(7)), workers=workers))
@@ -85,10 +101,8 @@ def test_no_tasks() -> None:
 
 
 def test_without_ray_one_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(DrhgError, match=r"drhg\[ray\]"):
+    with pytest.raises(DrhgError, match="install the extra `ray`"):
         list(spread(square, [1], ray="local"))
 
 
@@ -127,6 +141,41 @@ def test_ray_gives_up_a_task_that_always_kills(two_workers: None) -> None:
     ends = {d.index: d for d in spread(doomed, [0, 1], ray="local", attempts=2)}
     assert "died 2 times" in str(ends[1].error)
     assert ends[0].value == 0
+
+
+@pytest.mark.slow
+def test_ray_keeps_what_is_there_when_stopped(two_workers: None, tmp_path: Path) -> None:
+    """What ended before is there, what runs says its last words, the rest does not begin."""
+    tasks = [(i, str(tmp_path)) for i in range(8)]
+    ends: dict[int, str] = {}
+
+    def stopped() -> bool:
+        return 0 in ends and (tmp_path / "busy").exists()
+
+    for done in spread(patient, tasks, ray="local", stopped=stopped):
+        ends[done.index] = done.value
+    assert ends.pop(0) == "whole"
+    assert 1 <= len(ends) < 7
+    assert set(ends.values()) == {"interrupted"}
+
+
+@pytest.mark.slow
+def test_ray_leaves_the_handler_of_signals_alone(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    program = """
+import os, signal
+from drhg.workers import spread
+own = lambda *_: None
+signal.signal(signal.SIGTERM, own)
+ends = list(spread(os.path.basename, ["a/b", "c/d"], ray="local"))
+assert sorted(d.value for d in ends) == ["b", "d"], ends
+assert signal.getsignal(signal.SIGTERM) is own
+"""
+    environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0"}
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment
+    )
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from typing import Any
 from drhg.errors import DrhgError
 
 ATTEMPTS = 3  # how often a task is tried whose worker dies
+LAST_WORDS = 10.0  # seconds that tasks on a cluster have to end after they are told to
 
 
 @dataclass(frozen=True)
@@ -45,14 +47,14 @@ def spread(
 
     One worker means this process, unless it is to be `apart`. `ray` is the address of a cluster, or
     "local" for a new one on this machine; a task there takes `cores` cores. Function, tasks and
-    values must be picklable. Once `stopped` says so, processes begin no more tasks, and
-    KeyboardInterrupt is raised in those that run: what they still return is yielded.
+    values must be picklable. Once `stopped` says so, no more tasks begin, and KeyboardInterrupt is
+    raised in those that run elsewhere: what they still return is yielded.
 
     >>> [done.value for done in spread(abs, [-1, 2])]
     [1, 2]
     """
     if ray is not None:
-        return _on_ray(function, tasks, ray, workers, cores, attempts)
+        return _on_ray(function, tasks, ray, workers, cores, attempts, stopped)
     if workers > 1 or apart:
         return _on_processes(function, tasks, workers, attempts, stopped)
     return _here(function, tasks)
@@ -161,37 +163,75 @@ def _on_ray(
     workers: int,
     cores: int,
     attempts: int,
+    stopped: Callable[[], bool] | None,
 ) -> Generator[Done, None, None]:
     try:
         ray: Any = import_module("ray")
     except ImportError:
-        raise DrhgError("Ray is not installed; add it with: pip install 'drhg[ray]'") from None
+        raise DrhgError(
+            "Ray is not installed: install the extra `ray` (pip install '.[ray]' in a checkout "
+            "of drhg)"
+        ) from None
     ours = not ray.is_initialized()
     if ours:
         size = {"num_cpus": max(1, workers) * cores} if address == "local" else {}
+        handler = signal.getsignal(signal.SIGTERM)
         try:
-            ray.init(address, include_dashboard=False, log_to_driver=False, **size)
+            ray.init(
+                address, include_dashboard=False, log_to_driver=False, logging_level="ERROR", **size
+            )
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise DrhgError(f"no Ray cluster at {address}: {error}") from None
+        finally:
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGTERM, handler)  # Ray sets one of its own
+    remote = ray.remote(num_cpus=cores, max_retries=attempts - 1)(function)
+    return _from_ray(ray, remote, tasks, cores, attempts, stopped, ours)
+
+
+def _from_ray(
+    ray: Any,
+    remote: Any,
+    tasks: Sequence[Any],
+    cores: int,
+    attempts: int,
+    stopped: Callable[[], bool] | None,
+    ours: bool,
+) -> Generator[Done, None, None]:
+    """The ends of all tasks on a cluster that is there; `ours` is shut down after them."""
     try:
-        remote = ray.remote(num_cpus=cores, max_retries=attempts - 1)(function)
         window = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)) // cores)
         todo = list(range(len(tasks)))[::-1]
         pending: dict[Any, int] = {}
+        told: float | None = None  # when tasks were told to end
         while todo or pending:
+            if stopped is not None and told is None and stopped():
+                told = time.monotonic()
+                todo.clear()
+                for task in pending:
+                    ray.cancel(task)  # raises KeyboardInterrupt in it
+            if told is not None and time.monotonic() - told > LAST_WORDS:
+                return
             while todo and len(pending) < window:
                 index = todo.pop()
                 pending[remote.remote(tasks[index])] = index
-            finished, _ = ray.wait(list(pending), num_returns=1)
-            index = pending.pop(finished[0])
-            try:
-                done = Done(index, ray.get(finished[0]))
-            except ray.exceptions.RayTaskError as error:  # the function raised
-                cause = error.cause
-                done = Done(index, error=cause if isinstance(cause, Exception) else error)
-            except ray.exceptions.RayError as error:  # the worker or its machine is gone
-                done = Done(index, error=_died(attempts, type(error).__name__))
-            yield done
+            if not pending:
+                return
+            finished, _ = ray.wait(
+                list(pending), num_returns=1, timeout=None if stopped is None else 0.1
+            )
+            for task in finished:
+                index = pending.pop(task)
+                try:
+                    done = Done(index, ray.get(task))
+                except ray.exceptions.TaskCancelledError:  # it had nothing yet
+                    continue
+                except ray.exceptions.RayTaskError as error:  # the function raised
+                    cause = error.cause
+                    done = Done(index, error=cause if isinstance(cause, Exception) else error)
+                except ray.exceptions.RayError as error:  # the worker or its machine is gone
+                    done = Done(index, error=_died(attempts, type(error).__name__))
+                yield done
     finally:
         if ours:
             ray.shutdown()
