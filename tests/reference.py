@@ -428,8 +428,17 @@ def delaunay_edges(xy: np.ndarray) -> set[frozenset[int]]:
 SHAPES = ("random", "equal", "collinear", "grid", "twins")
 
 
-def random_points(rng: np.random.Generator, n: int, shape: str) -> np.ndarray:
+def degrees_and_minutes(xy: np.ndarray) -> np.ndarray:
+    """Decimal degrees as the metric GEO wants them: 12.75 becomes 12.45."""
+    return np.trunc(xy) + 0.6 * (xy - np.trunc(xy))
+
+
+def random_points(
+    rng: np.random.Generator, n: int, shape: str, metric: Metric = Metric.EXACT
+) -> np.ndarray:
     """Random, coinciding, collinear, on a small grid with many ties, or each point thrice."""
+    if metric is Metric.GEO:
+        return degrees_and_minutes(random_points(rng, n, shape))
     if shape == "equal":
         return np.full((n, 2), 3.25)
     if shape == "collinear":
@@ -455,7 +464,7 @@ def random_tour(
     edges = [(a, b) for a, b in pairs if a != b and rng.random() < fixed]
     if metric is Metric.EXPLICIT:
         return tsp(matrix=random_matrix(rng, n), fixed_edges=edges), tour
-    return tsp(random_points(rng, n, shape), metric=metric, fixed_edges=edges), tour
+    return tsp(random_points(rng, n, shape, metric), metric=metric, fixed_edges=edges), tour
 
 
 def random_plan(
@@ -473,7 +482,7 @@ def random_plan(
     demand = rng.integers(0, 10, size=n)
     demand[depot] = 0
     matrix = random_matrix(rng, n) if metric is Metric.EXPLICIT else None
-    xy = None if metric is Metric.EXPLICIT else random_points(rng, n, shape)
+    xy = None if metric is Metric.EXPLICIT else random_points(rng, n, shape, metric)
     order = rng.permutation([i for i in range(n) if i != depot]).tolist()
     share = rng.choice([0.1, 0.4, 0.8])
     routes: list[list[int]] = []

@@ -83,7 +83,7 @@ def injected(prepare: Any, **more: Any) -> Rival:
         (raising, "crashed", "IndexError"),
         (importing, "crashed", "no such library"),
         (overshooting, "late", ""),
-        (incomplete, "invalid", "node 12 is not visited"),
+        (incomplete, "invalid", "node 11 (counted from 0) is not visited"),
         (talking, "garbage", ""),
         (floating, "garbage", "node numbers"),
         (odd, "garbage", ""),

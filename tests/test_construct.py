@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import reference
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from soak import upto
@@ -15,7 +16,7 @@ from soak import upto
 from drhg import construct as c
 from drhg import generate as g
 from drhg.errors import DrhgError
-from drhg.problem import Instance, Metric, Solution, check, cost, cvrp, tsp
+from drhg.problem import Instance, Metric, Solution, check, cost, cvrp, from_zero, tsp
 
 TSP_STARTS = ["greedy", "insertion", "space-filling"]
 CVRP_STARTS = ["insertion", "savings", "space-filling", "sweep"]
@@ -35,7 +36,9 @@ def valid_plan(instance: Instance, name: str, seed: int = 0) -> tuple[Solution, 
     solution, unplaced = c.construct(instance, name, seed)
     left = unplaced.tolist()
     assert left == sorted(set(left))
-    assert sorted(check(instance, solution)) == sorted(f"node {i + 1} is not visited" for i in left)
+    assert sorted(check(instance, solution)) == sorted(
+        f"{from_zero(i)} is not visited" for i in left
+    )
     return solution, left
 
 
@@ -77,6 +80,8 @@ def tsps(draw: st.DrawFn) -> Instance:
         rng = np.random.default_rng(len(xy))
         half = np.triu(rng.integers(0, 9, size=(len(xy), len(xy))), 1)
         return tsp(matrix=half + half.T, fixed_edges=fixed)
+    if metric == "GEO":
+        xy = reference.degrees_and_minutes(xy)
     return tsp(xy, metric=metric, fixed_edges=fixed)
 
 
@@ -94,15 +99,16 @@ def cvrps(draw: st.DrawFn) -> Instance:
         vehicles = max(1, -(-int(demand.sum()) // capacity)) + draw(st.integers(0, 2))
     far = 2.0 * float(np.hypot(*(xy - xy[depot]).T).max(initial=0.0))
     limit = draw(st.sampled_from([None, 0.7, 1.0, 1.5]))
+    metric = draw(st.sampled_from([*PLANAR, "GEO"]))
     return cvrp(
-        xy,
+        reference.degrees_and_minutes(xy) if metric == "GEO" else xy,
         demand,
         capacity,
         depot=depot,
         vehicles=vehicles,
         max_distance=None if limit is None else limit * far,
         service_time=0.0 if limit is None else draw(st.sampled_from([0.0, 1.5])),
-        metric=draw(st.sampled_from([*PLANAR, "GEO"])),
+        metric=metric,
     )
 
 

@@ -661,7 +661,7 @@ def test_free_centres_need_the_plane() -> None:
     found = h.Nearness(flat).around_points(at, 6)
     far = np.linalg.norm(flat.xy[None] - at[:, None], axis=-1)
     assert found.tolist() == np.argsort(far, axis=1)[:, :6].tolist()
-    for instance in (tsp(rng.random((5, 2)), metric="GEO"), tsp(matrix=np.ones((4, 4)))):
+    for instance in (tsp(rng.random((5, 2)) / 2, metric="GEO"), tsp(matrix=np.ones((4, 4)))):
         with pytest.raises(ValueError, match="plane"):
             h.Nearness(instance).around_points(at, 3)
 

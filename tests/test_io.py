@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import reference
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -289,7 +290,22 @@ BAD_TEXT: dict[str, tuple[str | bytes, str, int]] = {
         "too large to add exactly",
         6,
     ),
-    "off the globe": (edit(TSP, ("EUC_2D", "GEO"), ("2 3", "2 300")), "not on the globe", 8),
+    "off the globe": (
+        edit(TSP, ("EUC_2D", "GEO"), ("2 3", "2 300")),
+        "node 2 of the file is not",
+        8,
+    ),
+    "decimal degrees": (
+        edit(TSP, ("EUC_2D", "GEO"), ("2 3 0", "2 3.59 12.75")),
+        "node 2 of the file has the coordinate 12.75, but metric GEO reads xy as DDD.MM, degrees "
+        "and minutes below 60; if these are decimal degrees, write 12.45 for 12.75",
+        8,
+    ),
+    "sixty minutes": (
+        edit(TSP, ("EUC_2D", "GEO"), ("3 0 4", "3 -12.60 0")),
+        "node 3 of the file has the coordinate -12.6",
+        9,
+    ),
     "no coords": (edit(TSP, ("NODE", "NODE_COORD_TYPE: NO_COORDS\nNODE")), "with NO_COORDS", 7),
     "3d coords": (edit(TSP, ("NODE", "NODE_COORD_TYPE: THREED_COORDS\nNODE")), "THREED", 6),
     "display type": (edit(TSP, ("NODE", "DISPLAY_DATA_TYPE: ON\nNODE")), "'ON' is not known", 6),
@@ -317,10 +333,10 @@ BAD_TEXT: dict[str, tuple[str | bytes, str, int]] = {
     "fixed unended": (edit(TSP, ("EOF", "FIXED_EDGES_SECTION\n1 2\nEOF")), "then -1", 11),
     "fixed odd": (edit(TSP, ("EOF", "FIXED_EDGES_SECTION\n1 2 3\n-1\nEOF")), "pairs of nodes", 12),
     "fixed outside": (edit(TSP, ("EOF", "FIXED_EDGES_SECTION\n1 4\n-1\nEOF")), "node 4 in", 11),
-    "fixed loop": (edit(TSP, ("EOF", "FIXED_EDGES_SECTION\n2 2\n-1\nEOF")), "2 - 2 does not", 10),
+    "fixed loop": (edit(TSP, ("EOF", "FIXED_EDGES_SECTION\n2 2\n-1\nEOF")), "2 and 2 of the", 10),
     "fixed star": (
         edit(TSP, ("3\n", "4\n"), ("EOF", "4 1 1\nFIXED_EDGES_SECTION\n1 2 1 3 1 4 -1\nEOF")),
-        "more than two fixed edges at node 1",
+        "more than two fixed edges at node 1 of the file",
         11,
     ),
     "explicit without format": (
@@ -338,11 +354,11 @@ BAD_TEXT: dict[str, tuple[str | bytes, str, int]] = {
     "few weights": (edit(EXPLICIT, ("3\nEOF", "EOF")), "has 2 numbers, UPPER_ROW of 3", 6),
     "many weights": (edit(EXPLICIT, ("3\nEOF", "3\n4\n5\nEOF")), "has 5 numbers", 8),
     "weight bomb": (edit(EXPLICIT, (": 3", ": 90")), "90 nodes needs 4005", 7),
-    "weight negative": (edit(EXPLICIT, ("1 2", "1 -2")), "nodes 1 and 3 is negative", 5),
+    "weight negative": (edit(EXPLICIT, ("1 2", "1 -2")), "1 and 3 of the file is negative", 5),
     "weight nan": (edit(EXPLICIT, ("1 2", "1 x")), "'x' in EDGE_WEIGHT_SECTION", 6),
     "asymmetric": (
         edit(EXPLICIT, ("UPPER_ROW", "FULL_MATRIX"), ("1 2\n3", "0 1 2\n1 0 3\n2 4 0")),
-        "not symmetric (nodes 2 and 3)",
+        "not symmetric (nodes 2 and 3 of the file)",
         5,
     ),
     "capacity missing": (edit(CVRP, ("CAPACITY : 5\n", "")), "CAPACITY is missing", 17),
@@ -356,13 +372,21 @@ BAD_TEXT: dict[str, tuple[str | bytes, str, int]] = {
         14,
     ),
     "demand row missing": (edit(CVRP, ("3 4\nDEPOT", "DEPOT")), "node 3 of 3", 13),
-    "demand negative": (edit(CVRP, ("2 3\n", "2 -3\n")), "node 2 has the negative demand -3", 13),
+    "demand negative": (
+        edit(CVRP, ("2 3\n", "2 -3\n")),
+        "node 2 of the file has the negative demand -3",
+        13,
+    ),
     "demand above capacity": (
         edit(CVRP, ("3 4\nDEPOT", "3 6\nDEPOT")),
-        "node 3 demands 6, more than the capacity 5",
+        "node 3 of the file demands 6, more than the capacity 5",
         14,
     ),
-    "demand of the depot": (edit(CVRP, ("1 0\n2 3\n", "1 1\n2 3\n")), "(node 1) has a demand", 12),
+    "demand of the depot": (
+        edit(CVRP, ("1 0\n2 3\n", "1 1\n2 3\n")),
+        "the depot, node 1 of the file, has a demand",
+        12,
+    ),
     "demand too fine": (edit(CVRP, ("2 3\n", "2 1e-12\n")), "at most 9 places", 11),
     "demand above fleet": (
         edit(CVRP, (": 2\nNODE", ": 1\nNODE")),
@@ -573,7 +597,7 @@ BAD_TOURS: dict[str, tuple[str | bytes, str, int]] = {
 BAD_SOLS: dict[str, tuple[str | bytes, str, int]] = {
     "empty": ("\n", "the file is empty", 1),
     "not text": (b"Route #1: 1\n\xff", "not a text file", 2),
-    "word": (edit(SOL, ("#1: 2", "#1: x")), "'x' is not one of the nodes 0 .. 2", 1),
+    "word": (edit(SOL, ("#1: 2", "#1: x")), "'x' is not one of the nodes 0 .. 2 (as .sol", 1),
     "outside": (edit(SOL, ("#2: 1", "#2: 3")), "'3' is not one of", 2),
     "negative": (edit(SOL, ("#2: 1", "#2: -1")), "'-1' is not one of", 2),
     "unicode": (edit(SOL, ("#2: 1", "#2: ١")), "'١' is not one of", 2),
@@ -626,7 +650,7 @@ def test_tours_and_plans_of_many_hands() -> None:
     with pytest.raises(SolutionError, match=r"^line 1: a .sol file is for a CVRP, but .* TSP$"):
         io.parse_sol(SOL, THREE)
     invalid = io.parse_sol("Route #1: 1\n", PLAN)  # reading is not checking
-    assert check(PLAN, invalid) == ["node 3 is not visited"]
+    assert check(PLAN, invalid) == ["node 2 (counted from 0) is not visited"]
 
 
 BAD_JSON = {
@@ -645,7 +669,7 @@ BAD_JSON = {
     "ragged": ('{"format": "drhg-instance", "xy": [[1, 0], [1]]}', "xy has a wrong value", None),
     "no node": ('{"format": "drhg-instance", "xy": []}', "xy has a wrong value", None),
     "metric": ('{"format": "drhg-instance", "metric": "A"}', "metric has a wrong value", None),
-    "nothing": ('{"format": "drhg-instance"}', "neither coordinates nor", None),
+    "nothing": ('{"format": "drhg-instance"}', "neither coordinates (xy) nor", None),
     "beyond 64 bits": (
         f'{{"format": "drhg-instance", "capacity": {2**62}}}',
         "capacity has a wrong value",
@@ -663,18 +687,27 @@ def test_bad_json_is_refused(text: str, words: str, line: int | None) -> None:
     assert (caught.value.file, caught.value.line) == ("some.json", line)
 
 
-FIELDS = "a solution has the fields routes and cost (a number), no others"
-NODES = "routes must be lists of the nodes 0 .. 2"
+NODES = "routes must be lists of the nodes 0 .. 2 (counted from 0)"
+EITHER = 'a solution in JSON has either "tour" or "routes"'
 BAD_JSON_SOLUTIONS = {
-    "{}": "the JSON is not an object with",
-    '{"format": "drhg-solution"}': NODES,
-    '{"format": "drhg-solution", "routes": [1, 2]}': NODES,
-    '{"format": "drhg-solution", "routes": [[1, 2.0]]}': NODES,
-    '{"format": "drhg-solution", "routes": [[1, 3]]}': NODES,
-    '{"format": "drhg-solution", "routes": [[-1]]}': NODES,
-    '{"format": "drhg-solution", "routes": [[true]]}': NODES,
-    '{"format": "drhg-solution", "routes": [[1, 2]], "cost": "7"}': FIELDS,
-    '{"format": "drhg-solution", "routes": [[1, 2]], "price": 7}': FIELDS,
+    "{}": EITHER,
+    "[]": "a solution in JSON is an object",
+    '{"format": "drhg-solution"}': EITHER,
+    '{"routes": [[1, 2]], "tour": [1, 2]}': EITHER,
+    '{"routes": [1, 2]}': NODES,
+    '{"routes": [[1, 2.0]]}': NODES,
+    '{"routes": [[1, 3]]}': NODES,
+    '{"routes": [[-1]]}': NODES,
+    '{"routes": [[true]]}': NODES,
+    '{"routes": null}': NODES,
+    '{"routes": [[1, 2]], "cost": "7"}': "cost must be a number",
+    '{"routes": [[1, 2]], "cost": NaN}': "cost must be a number",
+    '{"routes": [[1, 2]], "n": 4}': "the solution has \"n\": '4', but the instance 3",
+    '{"routes": [[1, 2]], "problem": "tsp"}': 'the solution has "problem": ',
+    '{"tour": [0, 1, 2]}': "a tour is for a TSP, but the instance is a CVRP",
+    '{"routes": [[1]], "routes": [[2]]}': "not usable JSON: a field occurs twice",
+    '{"routes": [[1]]}\n{"routes": ': "not JSON",
+    '{"routes": [[1]]}\nnonsense': "not JSON: Extra data",
 }
 
 
@@ -684,6 +717,72 @@ def test_bad_json_solutions_are_refused(text: str, words: str) -> None:
         io.solution_from_json(text, PLAN, file="some.json")
     assert caught.value.reason.startswith(words)
     assert caught.value.file == "some.json"
+    assert caught.value.line == (2 if "\n" in text else None)
+
+
+def test_a_solution_in_json_says_what_it_is_about(tmp_path: Path) -> None:
+    tour, plan = Solution([[0, 2, 1]]), Solution([[2], [1]])
+    io.write_solution(tmp_path / "a.json", THREE, tour)
+    assert json.loads((tmp_path / "a.json").read_text()) == {
+        "file": None,
+        "name": "small",
+        "problem": "tsp",
+        "n": 3,
+        "cost": 12,
+        "tour": [0, 2, 1],
+    }
+    assert io.read_solution(tmp_path / "a.json", THREE) == tour
+    io.write_solution(tmp_path / "b.json", PLAN, plan, 99, instance_file=Path("x/plan.vrp"))
+    row = json.loads((tmp_path / "b.json").read_text())
+    assert row == io.solution_row(PLAN, plan, 99, file="x/plan.vrp")
+    assert (row["file"], row["cost"], row["routes"]) == ("x/plan.vrp", 99, [[2], [1]])
+    assert io.read_solution(tmp_path / "b.json", PLAN) == plan
+    (tmp_path / "b.json").write_text(json.dumps(row | {"status": "time", "unplaced": []}, indent=1))
+    assert io.read_solution(tmp_path / "b.json", PLAN) == plan  # many lines, one object
+
+
+def test_solutions_in_json_of_before_are_still_read() -> None:
+    old = '{"format": "drhg-solution", "cost": 14, "routes": [[1], [2]]}'
+    assert io.solution_from_json(old, PLAN) == Solution([[1], [2]])
+    old = '{"format": "drhg-solution", "cost": null, "routes": [[0, 2, 1]]}'
+    assert io.solution_from_json(old, THREE) == Solution([[0, 2, 1]])
+
+
+def lines_of(*rows: dict[str, object]) -> str:
+    full = [{"problem": "tsp", "n": 3, "cost": 12} | row for row in rows]
+    return "".join(json.dumps(row) + "\n" for row in full)
+
+
+def test_of_many_lines_the_one_that_fits_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    here, there = {"file": "x/a.tsp", "name": "small"}, {"file": "y/a.tsp", "name": "small"}
+    other = {"file": "b.tsp", "name": "other", "tour": [2, 1, 0]}
+
+    def tour(of: str | None, *rows: dict[str, object]) -> list[int]:
+        path.write_text(lines_of(*rows))
+        return io.read_solution(path, THREE, instance_file=of).tour.tolist()
+
+    one, two = here | {"tour": [0, 1, 2]}, there | {"tour": [1, 2, 0]}
+    assert tour("x/a.tsp", other, one, two) == [0, 1, 2]  # by the same path,
+    assert tour("./y/../y/a.tsp", other, one, two) == [1, 2, 0]  # however it is written,
+    assert tour("z/a.tsp", other, two) == [1, 2, 0]  # by the file's name,
+    assert tour("c.tsp", other, two) == [1, 2, 0]  # by the instance's name,
+    assert tour(None, other, two) == [1, 2, 0]
+    assert tour("b.tsp", other, two) == [2, 1, 0]  # and by its file rather than by its name
+    assert tour(None, two) == [1, 2, 0]
+    failed = {"file": "c.tsp", "name": "failed", "error": "no such file"}
+    assert tour("x/a.tsp", failed, one) == [0, 1, 2]
+
+    for of in ("z/a.tsp", None):
+        with pytest.raises(SolutionError, match="lines 2 and 3 are both solutions") as caught:
+            tour(of, other, one, two)
+        assert (caught.value.file, caught.value.line) == (str(path), 3)
+    with pytest.raises(SolutionError, match=r"none of its 2 solutions is of 'small' \(c\.tsp\)"):
+        tour("c.tsp", other, other)
+    with pytest.raises(SolutionError) as caught:
+        tour("x/a.tsp", other, here | {"tour": [0, 1, 3]})
+    assert caught.value.reason == "tour must be a list of the nodes 0 .. 2 (counted from 0)"
+    assert caught.value.line == 2
 
 
 # --- round trips ----------------------------------------------------------------------------------
@@ -700,7 +799,7 @@ def some_instance(seed: int) -> Instance:
         half = np.triu(rng.integers(0, 99, (n, n)), 1) * rng.choice([1.0, 0.1])
         matrix = half + half.T
     elif metric is Metric.GEO:
-        xy = rng.uniform(-90, 90, (n, 2))
+        xy = reference.degrees_and_minutes(rng.uniform(-90, 90, (n, 2)))
     shown = None if metric is Metric.EXPLICIT and rng.random() < 0.5 else xy
     if rng.random() < 0.5:
         edges = [(i, i + 1) for i in range(n - 1) if rng.random() < 0.2]
@@ -745,7 +844,7 @@ def test_instances_survive_text_and_json(seed: int) -> None:
 @pytest.mark.parametrize("suffix", [".tsp", ".vrp", ".json"])
 def test_files_give_back_the_instance(tmp_path: Path, metric: Metric, suffix: str) -> None:
     rng = np.random.default_rng(5)
-    xy = rng.uniform(-80, 80, (9, 2))
+    xy = reference.degrees_and_minutes(rng.uniform(-80, 80, (9, 2)))
     matrix = np.round(np.hypot(*(xy[:, None] - xy).T), 3) if metric is Metric.EXPLICIT else None
     if suffix == ".tsp":
         instance = tsp(xy, matrix=matrix, metric=metric, fixed_edges=[(3, 5)])
@@ -764,8 +863,7 @@ def test_files_give_back_the_solution(tmp_path: Path, seed: int) -> None:
     for suffix in (".sol" if instance.is_cvrp else ".tour", ".json"):
         path = tmp_path / f"solution{suffix}"
         io.write_solution(path, instance, solution)
-        again = io.read_solution(path, instance)
-        assert [r.tolist() for r in again.routes] == [r.tolist() for r in solution.routes]
+        assert io.read_solution(path, instance) == solution
         assert str(cost(instance, solution)) in path.read_text()
         io.write_solution(path, instance, solution, cost=123456)
         assert "123456" in path.read_text()
@@ -827,11 +925,8 @@ def test_json_is_known_by_its_name(tmp_path: Path, name: str) -> None:
 def test_json_is_known_by_its_content_too(tmp_path: Path) -> None:
     (tmp_path / "odd.txt").write_text("\n " + io.to_json(PLAN))
     assert same(io.read(tmp_path / "odd.txt"), PLAN)
-    assert json.loads(io.to_json(Solution([[1], [2]]), 14)) == {
-        "format": "drhg-solution",
-        "cost": 14,
-        "routes": [[1], [2]],
-    }
+    (tmp_path / "odd.txt").write_text("\ufeff" + io.to_json(PLAN), encoding="utf-8")
+    assert same(io.read(tmp_path / "odd.txt"), PLAN)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

@@ -113,38 +113,57 @@ def test_a_lone_depot_is_a_cvrp_without_routes() -> None:
 
 BAD_INSTANCES = {
     "no node": (lambda: tsp(np.zeros((0, 2))), "at least one node"),
-    "empty list": (lambda: tsp([]), "shape (0,), expected (n, 2)"),
-    "three columns": (lambda: tsp([[1, 2, 3]]), "shape (1, 3)"),
-    "ragged": (lambda: tsp([[1, 2], [3]]), "coordinates are not numbers"),
-    "huge integer": (lambda: tsp([[10**400, 0]]), "coordinates are not numbers"),
-    "words": (lambda: tsp([["a", "b"]]), "coordinates are not numbers"),
-    "nan": (lambda: tsp([[0, 0], [math.nan, 1]]), "node 2 has the coordinates nan, 1.0"),
-    "inf": (lambda: tsp([[0, math.inf]]), "node 1 has the coordinates 0.0, inf"),
+    "empty list": (lambda: tsp([]), "xy has shape (0,), expected (n, 2)"),
+    "three columns": (lambda: tsp([[1, 2, 3]]), "xy has shape (1, 3)"),
+    "ragged": (lambda: tsp([[1, 2], [3]]), "xy must be an array of numbers, not [[1, 2], [3]]"),
+    "huge integer": (lambda: tsp([[10**400, 0]]), "xy must be an array of numbers"),
+    "words": (lambda: tsp([["a", "b"]]), "xy must be an array of numbers, not [['a', 'b']]"),
+    "complex": (lambda: tsp(np.ones((2, 2)) * 1j), "xy must be an array of numbers"),
+    "nothing inside": (lambda: tsp([[{}, 1]]), "xy must be an array of numbers"),
+    "nan": (
+        lambda: tsp([[0, 0], [math.nan, 1]]),
+        "node 1 (counted from 0) has the coordinates nan, 1.0",
+    ),
+    "inf": (lambda: tsp([[0, math.inf]]), "node 0 (counted from 0) has the coordinates 0.0, inf"),
     "too far": (lambda: tsp([[0, 0], [1e308, -1e308]]), "too large to add exactly"),
     "beyond double": (lambda: tsp([[-1.7e308, 0], [1.7e308, 0]]), "too large to add exactly"),
-    "nothing": (lambda: tsp(), "neither coordinates nor a distance matrix"),
+    "nothing": (lambda: tsp(), "neither coordinates (xy) nor a distance matrix"),
     "explicit without": (lambda: tsp(SQUARE, metric="EXPLICIT"), "goes with metric EXPLICIT"),
     "metric name": (lambda: tsp(SQUARE, metric="EUC_9D"), "unknown metric 'EUC_9D'; known: EXACT"),
-    "metric number": (lambda: tsp(SQUARE, metric=99), "unknown metric 99"),
-    "off the globe": (lambda: tsp([[91.0, 0.0]], metric="GEO"), "node 1 is not on the globe"),
+    "metric number": (lambda: tsp(SQUARE, metric=99), "unknown metric 99; known: EXACT"),
+    "off the globe": (lambda: tsp([[91.0, 0.0]], metric="GEO"), "node 0 (counted from 0) is not"),
     "matrix shape": (lambda: tsp(matrix=[[0, 1]]), "has shape (1, 2)"),
-    "matrix ragged": (lambda: Instance(metric=7, matrix=[[0, 1], [1]]), "is not one"),
-    "matrix words": (lambda: tsp(matrix=[["a"]]), "is not numeric"),
+    "matrix ragged": (lambda: Instance(metric=7, matrix=[[0, 1], [1]]), "matrix must be an array"),
+    "matrix ragged in tsp": (lambda: tsp(matrix=[[0, 1], [1]]), "matrix must be an array"),
+    "matrix words": (lambda: tsp(matrix=[["a"]]), "matrix must be an array of numbers"),
+    "matrix of objects": (lambda: tsp(matrix=[[None]]), "the distance matrix is not numeric"),
     "matrix nan": (lambda: tsp(matrix=[[0, math.nan], [math.nan, 0]]), "not finite"),
-    "matrix negative": (lambda: tsp(matrix=[[0, -1], [-1, 0]]), "nodes 1 and 2 is negative"),
-    "matrix asymmetric": (lambda: tsp(matrix=[[0, 1], [2, 0]]), "not symmetric (nodes 1 and 2)"),
+    "matrix negative": (
+        lambda: tsp(matrix=[[0, -1], [-1, 0]]),
+        "nodes 0 and 1 (counted from 0) is",
+    ),
+    "matrix asymmetric": (
+        lambda: tsp(matrix=[[0, 1], [2, 0]]),
+        "not symmetric (nodes 0 and 1 (counted from 0))",
+    ),
     "matrix too large": (lambda: tsp(matrix=[[0, 2**52], [2**52, 0]]), "too large to be exact"),
     "matrix and xy": (lambda: tsp(SQUARE, matrix=[[0]]), "4 coordinates for a matrix of 1 nodes"),
-    "fixed loop": (lambda: tsp(SQUARE, fixed_edges=[(1, 1)]), "2 - 2 does not join two nodes"),
-    "fixed outside": (lambda: tsp(SQUARE, fixed_edges=[(0, 4)]), "1 - 5 does not join two nodes"),
+    "fixed loop": (
+        lambda: tsp(SQUARE, fixed_edges=[(1, 1)]),
+        "the fixed edge of nodes 1 and 1 (counted from 0) does not join two nodes",
+    ),
+    "fixed outside": (
+        lambda: tsp(SQUARE, fixed_edges=[(0, 4)]),
+        "the fixed edge of nodes 0 and 4 (counted from 0) does not join two nodes",
+    ),
     "fixed triple": (lambda: tsp(SQUARE, fixed_edges=[(0, 1, 2)]), "is a pair of nodes"),
     "fixed star": (
         lambda: tsp(SQUARE, fixed_edges=[(0, 1), (0, 2), (0, 3)]),
-        "more than two fixed edges at node 1",
+        "more than two fixed edges at node 0 (counted from 0)",
     ),
     "fixed cycle": (
         lambda: tsp(SQUARE, fixed_edges=[(0, 1), (1, 2), (0, 2)]),
-        "the fixed edges close a cycle",
+        "the fixed edges close a cycle at nodes 1 and 2 (counted from 0)",
     ),
     "fixed in a cvrp": (
         lambda: dataclasses.replace(cvrp(SQUARE, [0, 1, 1, 1], 3), fixed_edges=((1, 2),)),
@@ -161,18 +180,24 @@ BAD_INSTANCES = {
     ),
     "demand negative": (
         lambda: cvrp(SQUARE, [0, 1, -1, 1], 3),
-        "node 3 has the negative demand -1",
+        "node 2 (counted from 0) has the negative demand -1",
     ),
     "demand above": (
         lambda: cvrp(SQUARE, [0, 0.5, 3.5, 1], 3),
-        "node 3 demands 3.5, more than the capacity 3",
+        "node 2 (counted from 0) demands 3.5, more than the capacity 3",
     ),
-    "demand at depot": (lambda: cvrp(SQUARE, [1, 1, 1, 1], 3), "the depot (node 1) has a demand"),
+    "demand at depot": (
+        lambda: cvrp(SQUARE, [1, 1, 1, 1], 3),
+        "the depot, node 0 (counted from 0), has a demand",
+    ),
     "demand beyond int64 in sum": (
         lambda: cvrp(np.zeros((5000, 2)), [0] + [2**51] * 4999, 2**51),
         "too large to add exactly",
     ),
-    "depot outside": (lambda: cvrp(SQUARE, [0, 1, 1, 1], 3, depot=4), "depot 4 is not one of"),
+    "depot outside": (
+        lambda: cvrp(SQUARE, [0, 1, 1, 1], 3, depot=4),
+        "not one of the nodes 0 .. 3",
+    ),
     "capacity zero": (lambda: cvrp(SQUARE, [0, 0, 0, 0], 0), "capacity must be positive"),
     "no vehicles": (lambda: cvrp(SQUARE, [0, 1, 1, 1], 3, vehicles=0), "must be positive"),
     "few vehicles": (
@@ -210,34 +235,46 @@ def test_fixed_edges_are_normalised_and_a_whole_tour_may_be_fixed() -> None:
 def test_check_names_every_violation_of_a_tour() -> None:
     square = tsp(SQUARE, fixed_edges=[(0, 1)])
     assert check(square, Solution([[3, 0, 1, 2]])) == []
-    assert check(square, Solution([[0, 1, 2]])) == ["node 4 is not visited"]
-    assert check(square, Solution([[0, 1, 2, 3, 2]])) == ["node 3 is visited 2 times"]
-    assert check(square, Solution([[0, 2, 1, 3]])) == ["the fixed edge 1 - 2 is missing"]
+    assert check(square, Solution([[0, 1, 2]])) == ["node 3 (counted from 0) is not visited"]
+    assert check(square, Solution([[0, 1, 2, 3, 2]])) == [
+        "node 2 (counted from 0) is visited 2 times"
+    ]
+    assert check(square, Solution([[0, 2, 1, 3]])) == [
+        "the fixed edge of nodes 0 and 1 (counted from 0) is missing"
+    ]
     assert "a tour is one route, not 2" in check(square, Solution([[0, 1], [2, 3]]))
     assert "a tour is one route, not 0" in check(square, Solution([]))
     found = check(square, Solution([[0, 1, 2, 4, -1]]))
-    assert "route 1 names node 5, which does not exist" in found
-    assert "route 1 names node 0, which does not exist" in found
-    assert "node 4 is not visited" in found
+    assert "route 1 names node 4 (counted from 0), which does not exist" in found
+    assert "route 1 names node -1 (counted from 0), which does not exist" in found
+    assert "node 3 (counted from 0) is not visited" in found
 
 
 def test_check_names_every_violation_of_a_plan() -> None:
     plan = cvrp(SQUARE, [0, 0.5, 1, 1], 2, vehicles=2, max_distance=13.0, service_time=0.25)
     assert check(plan, Solution([[1, 2], [3]])) == []
-    assert check(plan, Solution([[1, 2]])) == ["node 4 is not visited"]
+    assert check(plan, Solution([[1, 2]])) == ["node 3 (counted from 0) is not visited"]
     assert check(plan, Solution([[1], [2], [3]])) == ["3 routes, but only 2 vehicles"]
-    assert check(plan, Solution([[0, 1, 2], [3]])) == ["the depot (node 1) stands inside a route"]
+    assert check(plan, Solution([[0, 1, 2], [3]])) == [
+        "the depot, node 0 (counted from 0), stands inside a route"
+    ]
     assert check(plan, Solution([[1, 2, 3]])) == [
         "route 1 carries 2.5, capacity is 2",
         "route 1 is 14.75 long, allowed is 13",
     ]
-    assert "node 2 is visited 2 times" in check(plan, Solution([[1, 2], [3, 1]]))
+    assert "node 1 (counted from 0) is visited 2 times" in check(plan, Solution([[1, 2], [3, 1]]))
 
 
 def test_check_names_the_route_of_an_unknown_node() -> None:
     instance = cvrp([[0, 0], [1, 0], [2, 0], [3, 0]], [0, 1, 1, 1], 5)
     for routes in ([[1], [9, 2], [3]], [[1], [2, 9], [3]]):
-        assert check(instance, Solution(routes)) == ["route 2 names node 10, which does not exist"]
+        assert check(instance, Solution(routes)) == [
+            "route 2 names node 9 (counted from 0), which does not exist"
+        ]
+        with pytest.raises(SolutionError, match=r"route 2 names node 9 \(counted from 0\)"):
+            cost(instance, Solution(routes))
+    with pytest.raises(SolutionError, match=r"names node -1 \(counted from 0\)"):
+        cost(instance, Solution([[-1]]))  # numpy would take the last node
 
 
 def test_one_distance_is_a_plain_number() -> None:
@@ -248,9 +285,9 @@ def test_validated_returns_or_names_the_first_five() -> None:
     square = tsp(SQUARE)
     good = Solution([[0, 1, 2, 3]])
     assert validated(square, good) is good
-    with pytest.raises(SolutionError, match=r"node 2 is not visited; .*node 4"):
+    with pytest.raises(SolutionError, match=r"node 1 \(.*\) is not visited; .*node 3"):
         validated(square, Solution([[0]]))
-    missing = [f"node {i} is not visited" for i in range(2, 12)]
+    missing = [f"node {i} (counted from 0) is not visited" for i in range(1, 11)]
     for n, shown in ((6, "; ".join(missing[:5])), (7, "; ".join(missing[:5]) + " (and 1 more)")):
         with pytest.raises(SolutionError) as caught:
             validated(tsp(np.zeros((n, 2))), Solution([[0]]))

@@ -26,7 +26,7 @@ from drhg import solver, weights
 from drhg.hypergraph import Graphs, Repaired, Rules
 from drhg.io import write_instance
 from drhg.neural import Compiled, State
-from drhg.problem import Metric
+from drhg.problem import Metric, from_zero
 
 
 def some_problem(seed: int, tour: bool, n: int) -> tuple[drhg.Instance, drhg.Solution]:
@@ -65,7 +65,7 @@ def test_whatever_is_returned_is_valid_and_rightly_priced(repair: str, tour: boo
         else:  # a tight fleet or length limit: what is there is right, what is not is named
             assert result.unplaced
             rest = [found for found in drhg.check(instance, result.solution)]
-            assert rest == [f"node {node + 1} is not visited" for node in result.unplaced]
+            assert rest == [f"{from_zero(i)} is not visited" for i in result.unplaced]
 
 
 @pytest.mark.parametrize("tour", [True, False], ids=["tsp", "cvrp"])

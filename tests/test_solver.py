@@ -240,7 +240,7 @@ def test_degenerate_maps(shape: str, n: int, repair: str) -> None:
 def test_every_metric(metric: Metric, repair: str) -> None:
     rng = np.random.default_rng(int(metric))
     matrix = reference.random_matrix(rng, 25) if metric is Metric.EXPLICIT else None
-    xy = None if metric is Metric.EXPLICIT else reference.random_points(rng, 25, "random")
+    xy = None if metric is Metric.EXPLICIT else reference.random_points(rng, 25, "random", metric)
     demand = rng.integers(1, 9, size=25)
     demand[0] = 0
     tour = drhg.tsp(xy, matrix=matrix, metric=metric)
@@ -348,7 +348,7 @@ def test_a_population_is_begun_only_if_there_is_time_to_end_it(
 
 
 def test_a_broken_start_is_refused_with_the_reason() -> None:
-    with pytest.raises(drhg.SolutionError, match="node 4 is not visited"):
+    with pytest.raises(drhg.SolutionError, match=r"node 3 \(counted from 0\) is not visited"):
         drhg.solve(SQUARE, init=drhg.Solution([[0, 1, 2]]))
     cross = drhg.cvrp([[0, 0], [0, 1], [1, 0]], [0, 2, 2], capacity=3)
     with pytest.raises(drhg.SolutionError, match="route 1 carries 4, capacity is 3"):

@@ -56,7 +56,7 @@ class Search:
         inside = {i for route in found for i in route}
         left = sorted(set(self.customers.tolist()) - inside)
         assert sorted(check(instance, self.present)) == sorted(
-            f"node {i + 1} is not visited" for i in left
+            f"node {i} (counted from 0) is not visited" for i in left
         )
         assert close(instance, self.cost, ref.cost(instance, found))
         m = len(ground.near)

@@ -1,20 +1,26 @@
 """Files: TSPLIB and CVRPLIB text, tours, route plans, JSON; read strictly, written atomically.
 
 `parse`, `parse_tour`, `parse_sol`, the JSON functions and `format_*` are pure. Whatever is wrong
-with a file becomes an `InstanceError` or `SolutionError` that names the file and the line.
+with a file becomes an `InstanceError` or `SolutionError` that names the file and the line, and
+counts nodes as the file does. A path may be "-", which is standard input or output, and may end
+in .gz.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Iterator
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeAlias
 
@@ -27,7 +33,8 @@ from drhg.problem import Cost, Floats, Instance, Ints, Metric, Solution
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
-LARGEST_FILE = 2 * 10**9  # bytes
+LARGEST_FILE = 2 * 10**9  # bytes, of a compressed file also of what is in it
+STANDARD = "-"  # the path of standard input and output
 _NO_TEXT = "not a text file (NUL or not UTF-8)"
 _PIECE = 1 << 20  # bytes that are looked at first
 
@@ -52,6 +59,9 @@ _HALVES: dict[str, tuple[Callable[..., Any], int]] = {
     "LOWER_DIAG_ROW": (np.tril_indices, 0), "UPPER_DIAG_COL": (np.tril_indices, 0),
 }  # fmt: skip
 
+# Written with distances that are not rounded, and left out when read: it is about the file.
+UNROUNDED = "Distances are not rounded. EXACT is a keyword of drhg, which other programs may refuse"
+
 # A word in an error of `Instance`, and the part of the file it is about; the first match counts.
 _BLAME = {
     "vehicles": "VEHICLES", "demand": "DEMAND_SECTION", "capacity": "CAPACITY",
@@ -67,6 +77,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]++(\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]++)?")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _ROUTE = re.compile(r"Route[ \t]*#([0-9]{1,9})[ \t]*:(.*)")
 _COST = re.compile(r"[Cc]ost[ \t]*:?[ \t]*(.*)")
+_FROM_ZERO = re.compile(r"(nodes?) (-?[0-9]+(?:(?:, | and )-?[0-9]+)*) \(counted from 0\)")
 
 
 # --- errors ---------------------------------------------------------------------------------------
@@ -83,6 +94,28 @@ def _errors_as(kind: type[DrhgError], file: str | None) -> Iterator[None]:
         yield
     except DrhgError as error:
         raise kind(error.reason, file=file, line=error.line) from None
+
+
+def in_file_numbers(message: str, path: PathLike) -> str:
+    """A message of `drhg.check` or of an error, with nodes named as this file counts them.
+
+    >>> in_file_numbers("node 4 (counted from 0) is not visited", "berlin52.tour")
+    'node 5 of the file is not visited'
+    >>> in_file_numbers("node 4 (counted from 0) is not visited", "A-n32-k5.sol")
+    'node 4 as .sol files count (5 in a .vrp file) is not visited'
+    """
+    name = os.fspath(path)
+    if name == STANDARD or suffix(name) in (".json", ".jsonl"):
+        return message
+    plain = suffix(name) != ".sol"
+
+    def renamed(match: re.Match[str]) -> str:
+        from_one = re.sub("-?[0-9]+", lambda number: str(int(number[0]) + 1), match[2])
+        if plain:
+            return f"{match[1]} {from_one} of the file"
+        return f"{match[1]} {match[2]} as .sol files count ({from_one} in a .vrp file)"
+
+    return _FROM_ZERO.sub(renamed, message)
 
 
 def _quoted(text: str) -> str:
@@ -330,13 +363,14 @@ def parse(text: str | bytes, *, file: str | None = None) -> Instance:
         try:
             return Instance(
                 name=doc.values.get("NAME", Instance.name),
-                comment="\n".join(doc.comments),
+                comment="\n".join(line for line in doc.comments if line != UNROUNDED),
                 fixed_edges=_fixed_edges(doc),
                 **_geometry(doc),
                 **(_vehicles(doc) if is_cvrp else {}),
             )
         except InstanceError as error:  # of problem.py, which knows no lines
-            _fail(error.reason, _blamed(doc, error.reason))
+            reason = in_file_numbers(error.reason, ".tsp")
+            _fail(reason, _blamed(doc, reason))
 
 
 def _geometry(doc: _Document) -> dict[str, Any]:
@@ -424,7 +458,7 @@ def _blamed(doc: _Document, reason: str) -> int:
     if key is None:
         return doc.last_line
     width = {"DEMAND_SECTION": 2, "NODE_COORD_SECTION": 3}.get(key)
-    node = re.search(r"\bnode ([0-9]+)", reason)
+    node = re.search(r"\bnode ([0-9]+) of the file", reason)
     if node is None or width is None:
         return doc.lines[key]
     values, starts = _numbers(doc, key)
@@ -479,7 +513,7 @@ def parse_sol(text: str | bytes, instance: Instance, *, file: str | None = None)
 
 def _sol_node(word: str, n: int, line: int) -> int:
     if not _WHOLE.fullmatch(word) or not 0 <= int(word) < n:
-        _fail(f"{_quoted(word)} is not one of the nodes 0 .. {n - 1}", line)
+        _fail(f"{_quoted(word)} is not one of the nodes 0 .. {n - 1} (as .sol files count)", line)
     return int(word)
 
 
@@ -508,6 +542,7 @@ def format_instance(instance: Instance) -> str:
     out = [f"NAME: {_one_line(instance.name)}"]
     if instance.comment:
         out += [f"COMMENT: {_one_line(line)}" for line in instance.comment.split("\n")]
+    out += [f"COMMENT: {UNROUNDED}"] if instance.metric is Metric.EXACT else []
     out += [f"TYPE: {instance.problem.upper()}", f"DIMENSION: {instance.n}"]
     out += [f"EDGE_WEIGHT_TYPE: {instance.metric.name}"]
     out += ["EDGE_WEIGHT_FORMAT: LOWER_DIAG_ROW"] if explicit else []
@@ -552,12 +587,10 @@ def _decimal(value: int, scale: int) -> str:
 # --- JSON -----------------------------------------------------------------------------------------
 
 
-def to_json(value: Instance | Solution, cost: Cost | None = None) -> str:
-    """An instance, or a solution with its cost, as JSON; nodes count from 0."""
-    if isinstance(value, Solution):
-        routes = [route.tolist() for route in value.routes]
-        return json.dumps({"format": "drhg-solution", "cost": cost, "routes": routes}) + "\n"
-    fields = {name: getattr(value, name) for name in _JSON_FIELDS} | {"metric": value.metric.name}
+def to_json(instance: Instance) -> str:
+    """An instance as JSON; nodes count from 0."""
+    fields = {name: getattr(instance, name) for name in _JSON_FIELDS}
+    fields["metric"] = instance.metric.name
     lists = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in fields.items()}
     return json.dumps({"format": "drhg-instance", **lists}) + "\n"
 
@@ -565,7 +598,9 @@ def to_json(value: Instance | Solution, cost: Cost | None = None) -> str:
 def from_json(text: str | bytes, *, file: str | None = None) -> Instance:
     """The instance that `to_json` wrote."""
     with _errors_as(InstanceError, file):
-        fields = _load_json(text, "drhg-instance")
+        fields = _load_json(_plain(text))
+        if not isinstance(fields, dict) or fields.pop("format", None) != "drhg-instance":
+            _fail('the JSON is not an object with "format": "drhg-instance"')
         for name, value in fields.items():
             if name not in _JSON_FIELDS:
                 _fail(f"unknown field {_quoted(name)}")
@@ -578,24 +613,111 @@ def from_json(text: str | bytes, *, file: str | None = None) -> Instance:
         return Instance(**fields)
 
 
+def solution_row(
+    instance: Instance,
+    solution: Solution,
+    cost: Cost | None = None,
+    *,
+    file: PathLike | None = None,
+) -> dict[str, Any]:
+    """A solution as an object of JSON: the one form that all commands print, write and read.
+
+    `file` is the instance's; `cost` is recomputed unless given. Nodes count from 0.
+
+    >>> import drhg
+    >>> square = drhg.tsp([[0, 0], [0, 1], [1, 1], [1, 0]], name="square")
+    >>> solution_row(square, drhg.Solution([[0, 1, 2, 3]]))  # doctest: +NORMALIZE_WHITESPACE
+    {'file': None, 'name': 'square', 'problem': 'tsp', 'n': 4, 'cost': 4.0, 'tour': [0, 1, 2, 3]}
+    """
+    row: dict[str, Any] = {
+        "file": None if file is None else os.fspath(file),
+        "name": instance.name,
+        "problem": instance.problem,
+        "n": instance.n,
+        "cost": problem.cost(instance, solution) if cost is None else cost,
+    }
+    if instance.is_cvrp:
+        return row | {"routes": [route.tolist() for route in solution.routes]}
+    return row | {"tour": solution.tour.tolist()}
+
+
 def solution_from_json(
-    text: str | bytes, instance: Instance, *, file: str | None = None
+    text: str | bytes,
+    instance: Instance,
+    *,
+    file: str | None = None,
+    instance_file: PathLike | None = None,
 ) -> Solution:
-    """The solution that `to_json` wrote; nodes are checked to exist, `problem.check` does more."""
+    """The solution in a JSON object such as `solution_row` makes, alone or one of many lines.
+
+    Of many lines it is the one whose "file" is the instance's, or else whose "name" is. Nodes are
+    checked to exist, `problem.check` does more.
+    """
     with _errors_as(SolutionError, file):
-        fields = _load_json(text, "drhg-solution")
-        routes: Any = fields.get("routes")
-        if fields.keys() - {"cost", "routes"} or not _is_real(fields.get("cost") or 0):
-            _fail("a solution has the fields routes and cost (a number), no others")
-        if not _is_list(
-            routes, lambda r: _is_list(r, lambda i: _is_whole(i) and 0 <= i < instance.n)
-        ):
-            _fail(f"routes must be lists of the nodes 0 .. {instance.n - 1}")
-        return Solution(routes)
+        rows = _solution_rows(_plain(text))
+        line, row = rows[0] if len(rows) == 1 else _fitting_row(rows, instance, instance_file)
+        return Solution(_routes_of(row, line, instance))
 
 
-def _load_json(text: str | bytes, kind: str) -> dict[str, Any]:
-    """The fields of a JSON object of the given kind, without its 'format'."""
+_Row: TypeAlias = tuple[int | None, dict[str, Any]]  # an object, and its line if it is one of many
+
+
+def _solution_rows(data: bytes) -> list[_Row]:
+    lines = [(i, line) for i, line in enumerate(data.split(b"\n"), start=1) if line.strip()]
+    rows: list[tuple[int | None, Any]]
+    if len(lines) > 1 and lines[0][1].rstrip().endswith(b"}") and lines[1][1].startswith(b"{"):
+        rows = [(number, _load_json(line, number)) for number, line in lines]
+    else:
+        rows = [(None, _load_json(data))]
+    for line, row in rows:
+        if not isinstance(row, dict):
+            _fail("a solution in JSON is an object", line)
+    return rows
+
+
+def _fitting_row(rows: Sequence[_Row], instance: Instance, instance_file: PathLike | None) -> _Row:
+    def fit(row: dict[str, Any]) -> int:
+        file = row.get("file")
+        if instance_file is not None and isinstance(file, str):
+            ours = os.fspath(instance_file)
+            if os.path.abspath(file) == os.path.abspath(ours):
+                return 3
+            if os.path.basename(file) == os.path.basename(ours):
+                return 2
+        return int(row.get("name") == instance.name)
+
+    fits = [fit(row) for _, row in rows]
+    best = [row for row, how in zip(rows, fits, strict=True) if how == max(fits)]
+    asked = f"{instance.name!r}" + ("" if instance_file is None else f" ({instance_file})")
+    if max(fits) == 0:
+        _fail(f"none of its {len(rows)} solutions is of {asked}, by file or name")
+    if len(best) > 1:
+        numbers = f"{best[0][0]} and {best[1][0]}"
+        _fail(f"lines {numbers} are both solutions of {asked}: keep one of them", best[1][0])
+    return best[0]
+
+
+def _routes_of(row: dict[str, Any], line: int | None, instance: Instance) -> list[list[int]]:
+    if ("tour" in row) == ("routes" in row):
+        _fail('a solution in JSON has either "tour" or "routes"', line)
+    for name, ours in (("problem", instance.problem), ("n", instance.n)):
+        if row.get(name, ours) != ours:
+            given = _quoted(json.dumps(row[name]))
+            _fail(f'the solution has "{name}": {given}, but the instance {ours!r}', line)
+    if not _is_real(row.get("cost") or 0):
+        _fail("cost must be a number", line)
+    key = "tour" if "tour" in row else "routes"
+    if key == "tour" and instance.is_cvrp:
+        _fail("a tour is for a TSP, but the instance is a CVRP", line)
+    routes = [row["tour"]] if key == "tour" else row["routes"]
+    if not _is_list(routes, lambda r: _is_list(r, lambda i: _is_whole(i) and 0 <= i < instance.n)):
+        what = "a list" if key == "tour" else "lists"
+        _fail(f"{key} must be {what} of the nodes 0 .. {instance.n - 1} (counted from 0)", line)
+    return routes
+
+
+def _load_json(data: bytes, line: int = 1) -> Any:
+    """What a JSON text says that begins at this line; no field of an object may occur twice."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) != len(pairs):
@@ -603,14 +725,11 @@ def _load_json(text: str | bytes, kind: str) -> dict[str, Any]:
         return dict(pairs)
 
     try:
-        fields = json.loads(_plain(text), object_pairs_hook=unique)
+        return json.loads(data, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
-        _fail(f"not JSON: {error.msg}", error.lineno)
+        _fail(f"not JSON: {error.msg}", error.lineno + line - 1)
     except (ValueError, RecursionError) as error:
-        _fail(f"not usable JSON: {error}")
-    if not isinstance(fields, dict) or fields.pop("format", None) != kind:
-        _fail(f'the JSON is not an object with "format": "{kind}"')
-    return fields
+        _fail(f"not usable JSON: {error}", line if line > 1 else None)
 
 
 def _is_whole(value: Any) -> bool:
@@ -654,60 +773,159 @@ _OPTIONAL = {"xy", "matrix", "demand", "capacity", "vehicles", "max_distance"}
 # --- files ----------------------------------------------------------------------------------------
 
 
+def suffix(path: PathLike) -> str:
+    """What the name of a file ends in, in lower case and without .gz: '.tsp' of 'a280.tsp.gz'."""
+    return Path(os.fspath(path).lower().removesuffix(".gz")).suffix
+
+
+def stem(path: PathLike) -> str:
+    """The name of a file without folder, .gz and suffix: 'a280' of 'x/a280.tsp.gz'."""
+    name = os.path.basename(os.fspath(path))
+    return Path(name[:-3] if name.lower().endswith(".gz") else name).stem
+
+
 def read(path: PathLike) -> Instance:
-    """Read an instance: TSPLIB or CVRPLIB text, or JSON as `write_instance` writes it."""
-    name = os.fspath(path)
-    with _errors_as(InstanceError, name):
-        data = _read_bytes(name)
-    is_json = name.lower().endswith(".json") or data[:64].lstrip().startswith(b"{")
-    return from_json(data, file=name) if is_json else parse(data, file=name)
+    """Read an instance: TSPLIB or CVRPLIB text, or JSON as `write_instance` writes it.
 
-
-def read_solution(path: PathLike, instance: Instance) -> Solution:
-    """Read a solution of `instance` from a .tour, .sol or .json file.
-
-    Syntax and node numbers are checked here; whether it is valid, `drhg.check` tells.
+    The path may be "-" (standard input), and end in .gz.
     """
-    name = os.fspath(path)
-    parsers = {".tour": parse_tour, ".sol": parse_sol, ".json": solution_from_json}
-    with _errors_as(SolutionError, name):
-        suffix = _suffix(name, *parsers)
+    with _errors_as(InstanceError, None):
+        name = _name_of(path)
+    file = "standard input" if name == STANDARD else name
+    with _errors_as(InstanceError, file):
         data = _read_bytes(name)
-    return parsers[suffix](data, instance, file=name)
+    is_json = suffix(name) == ".json" or _begins_json(data)
+    return from_json(data, file=file) if is_json else parse(data, file=file)
+
+
+def read_solution(
+    path: PathLike, instance: Instance, *, instance_file: PathLike | None = None
+) -> Solution:
+    """Read a solution of `instance` from a .tour, .sol, .json or .jsonl file, also with .gz.
+
+    From "-", standard input, it is recognised by what it says. If it holds many solutions in JSON
+    Lines, `instance_file` helps to choose among them. Syntax and node numbers are checked here;
+    whether it is valid, `drhg.check` tells.
+    """
+    with _errors_as(SolutionError, None):
+        name = _name_of(path)
+        instance_file = None if instance_file is None else _name_of(instance_file, "instance_file")
+    problem.an_instance(instance)
+    file = "standard input" if name == STANDARD else name
+    with _errors_as(SolutionError, file):
+        known = (".tour", ".sol", ".json", ".jsonl")
+        kind = None if name == STANDARD else _suffix(name, *known)
+        data = _read_bytes(name)
+    kind = kind or _kind_of(data, instance)
+    if kind == ".tour":
+        return parse_tour(data, instance, file=file)
+    if kind == ".sol":
+        return parse_sol(data, instance, file=file)
+    return solution_from_json(data, instance, file=file, instance_file=instance_file)
+
+
+def _kind_of(data: bytes, instance: Instance) -> str:
+    """What a solution without a file name is."""
+    if _begins_json(data):
+        return ".json"
+    if re.match(rb"\s*(route|cost)\b", data, re.IGNORECASE):
+        return ".sol"
+    return ".tour" if b"TOUR_SECTION" in data or not instance.is_cvrp else ".sol"
+
+
+def _begins_json(data: bytes) -> bool:
+    return data[:64].removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
 
 
 def write_instance(path: PathLike, instance: Instance) -> None:
-    """Write an instance as .tsp or .vrp (whichever it is) or .json; `read` gives back the same."""
-    with _errors_as(InstanceError, os.fspath(path)):
-        suffix = _suffix(path, ".vrp" if instance.is_cvrp else ".tsp", ".json")
-    atomic_write(path, to_json(instance) if suffix == ".json" else format_instance(instance))
+    """Write an instance as .tsp or .vrp (whichever it is) or .json; `read` gives back the same.
+
+    The path may be "-" (standard output, as .tsp or .vrp), and end in .gz.
+    """
+    with _errors_as(InstanceError, None):
+        name = _name_of(path)
+    problem.an_instance(instance)
+    with _errors_as(InstanceError, name):
+        kind = _suffix(name, ".vrp" if instance.is_cvrp else ".tsp", ".json")
+    _write(name, to_json(instance) if kind == ".json" else format_instance(instance))
 
 
 def write_solution(
-    path: PathLike, instance: Instance, solution: Solution, cost: Cost | None = None
+    path: PathLike,
+    instance: Instance,
+    solution: Solution,
+    cost: Cost | None = None,
+    *,
+    instance_file: PathLike | None = None,
 ) -> None:
-    """Write a solution as .tour (TSP), .sol (CVRP) or .json; `cost` is recomputed unless given."""
-    with _errors_as(SolutionError, os.fspath(path)):
-        suffix = _suffix(path, ".sol" if instance.is_cvrp else ".tour", ".json")
+    """Write a solution as .tour (TSP), .sol (CVRP) or .json; `cost` is recomputed unless given.
+
+    The path may be "-" (standard output, as .tour or .sol), and end in .gz. JSON says which
+    `instance_file` it is about.
+    """
+    with _errors_as(SolutionError, None):
+        name = _name_of(path)
+        instance_file = None if instance_file is None else _name_of(instance_file, "instance_file")
+    problem.an_instance(instance)
+    problem.a_solution(solution)
+    with _errors_as(SolutionError, "standard output" if name == STANDARD else name):
+        kind = _suffix(name, ".sol" if instance.is_cvrp else ".tour", ".json")
         cost = problem.cost(instance, solution) if cost is None else cost
-        if suffix == ".json":
-            text = to_json(solution, cost)
+        if kind == ".json":
+            text = json.dumps(solution_row(instance, solution, cost, file=instance_file)) + "\n"
         else:
             text = (format_sol if instance.is_cvrp else format_tour)(instance, solution, cost)
-    atomic_write(path, text)
+    _write(name, text)
 
 
-def _suffix(path: PathLike, *allowed: str) -> str:
-    suffix = Path(path).suffix.lower()
-    if suffix not in allowed:
-        _fail(f"the file's name must end in {' or '.join(allowed)} here")
-    return suffix
+def _name_of(path: Any, argument: str = "path") -> str:
+    try:
+        name = os.fspath(path)
+    except TypeError:
+        name = None
+    if not (isinstance(name, str) and name):
+        _fail(f"{argument} must be the name of a file, not {problem.shown(path)}")
+    return name
+
+
+def _suffix(name: str, *allowed: str) -> str:
+    """The suffix of a file, or the first one allowed for standard output."""
+    if name == STANDARD:
+        return allowed[0]
+    if suffix(name) not in allowed:
+        _fail(f"the file's name must end in {' or '.join(allowed)} here (or that and .gz)")
+    return suffix(name)
+
+
+def _write(name: str, text: str) -> None:
+    data = text.encode("utf-8", "replace")
+    if name == STANDARD:
+        with _errors_as(DrhgError, "standard output"):
+            _write_out(data)
+    else:
+        packed = gzip.compress(data, mtime=0) if name.lower().endswith(".gz") else data
+        atomic_write(name, packed)
+
+
+def _write_out(data: bytes) -> None:
+    try:
+        if hasattr(sys.stdout, "buffer"):
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+        else:  # somebody collects the text
+            sys.stdout.write(data.decode())
+        sys.stdout.flush()
+    except (OSError, ValueError, AttributeError) as error:  # full, closed, or none at all
+        _fail(f"cannot be written: {_system_reason(error)}")
 
 
 def _read_bytes(name: str) -> bytes:
-    # without O_NONBLOCK, opening a FIFO would wait for its writer
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
+        if name == STANDARD:
+            data = _standard_input()
+            return _text_of(BytesIO(data), packed=data.startswith(b"\x1f\x8b"))
+        # without O_NONBLOCK, opening a FIFO would wait for its writer
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         descriptor = os.open(name, flags)
         try:
             status = os.fstat(descriptor)
@@ -716,22 +934,48 @@ def _read_bytes(name: str) -> bytes:
             if status.st_size > LARGEST_FILE:
                 _fail(f"larger than {LARGEST_FILE} bytes")
             with open(descriptor, "rb", closefd=False) as stream:
-                _refuse_nul(stream)
-                return stream.read()
+                return _text_of(stream, packed=name.lower().endswith(".gz"))
         finally:
             os.close(descriptor)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         _fail(f"cannot be read: {_system_reason(error)}")
 
 
-def _refuse_nul(stream: BinaryIO) -> None:
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        _fail("there is none")
+    if not hasattr(sys.stdin, "buffer"):  # somebody gives a text
+        return sys.stdin.read().encode("utf-8", "surrogatepass")
+    data = sys.stdin.buffer.read(LARGEST_FILE + 1)
+    if len(data) > LARGEST_FILE:
+        _fail(f"larger than {LARGEST_FILE} bytes")
+    return data
+
+
+def _text_of(stream: BinaryIO, packed: bool) -> bytes:
+    """All bytes of a stream, unpacked; what is too large or no text is never kept as a whole."""
+    if not packed:
+        _refuse_nul(stream)
+        return stream.read()
+    try:
+        with gzip.GzipFile(fileobj=stream) as inside:
+            _refuse_nul(inside)
+            return inside.read()
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        _fail(f"not a whole .gz file: {error}")
+
+
+def _refuse_nul(stream: BinaryIO | gzip.GzipFile) -> None:
     """Look for NULs piece by piece and rewind: a large file that is no text is not kept."""
-    line = 1
+    line, size = 1, 0
     while piece := stream.read(_PIECE):
         at = piece.find(b"\0")
         if at >= 0:
             _fail(_NO_TEXT, line + piece.count(b"\n", 0, at))
         line += piece.count(b"\n")
+        size += len(piece)
+        if size > LARGEST_FILE:
+            _fail(f"larger than {LARGEST_FILE} bytes when unpacked")
     stream.seek(0)
 
 
