@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drhg import generate as g
+from drhg import io
 from drhg.errors import InstanceError
 from drhg.problem import Instance, Metric
 
@@ -210,3 +215,124 @@ def test_x_layouts_order_by_clustering() -> None:
 def test_import_needs_numpy_only() -> None:
     code = "import drhg.generate, sys; assert not {'numba', 'scipy', 'torch'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# --- files that other programs read ---------------------------------------------------------------
+
+
+def shell(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "drhg", "generate", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_rounded_is_the_same_map_in_whole_numbers() -> None:
+    for make in (g.uniform_tsp, g.clustered_tsp, g.uniform_cvrp):
+        plain = make(200, 3)
+        made = g.rounded(plain)
+        assert made.metric is Metric.EUC_2D
+        assert plain.xy is not None
+        assert made.xy is not None
+        assert (made.xy == np.floor(made.xy)).all()
+        assert np.abs(made.xy - plain.xy * 1e6).max() <= 0.5
+        assert 0 <= made.xy.min() < made.xy.max() <= 1_000_000
+        assert (made.name, made.capacity) == (plain.name, plain.capacity)
+        assert np.array_equal(made.demand, plain.demand)  # type: ignore[arg-type]
+        assert g.rounded(made) is made
+        assert plain.metric is Metric.EXACT  # which the generators keep
+    grid = g.x_cvrp(50, 1)
+    assert g.rounded(grid) is grid
+
+
+@pytest.mark.parametrize("kind", ["uniform-tsp", "clustered-tsp", "uniform-cvrp", "x-cvrp"])
+def test_other_programs_read_what_the_command_writes(kind: str, tmp_path: Path) -> None:
+    tsplib95 = pytest.importorskip("tsplib95")
+    vrplib = pytest.importorskip("vrplib")
+    suffix = ".vrp" if kind.endswith("cvrp") else ".tsp"
+    path = tmp_path / f"made{suffix}"
+    run = shell(kind, "-n", 30, "-s", 4, "-o", path)
+    assert (run.returncode, run.stdout, run.stderr) == (0, f"{path}\n", "")
+    make = getattr(g, kind.replace("-", "_"))
+    ours = io.read(path)
+    assert ours == replace(g.rounded(make(30, 4)), name="made")
+    assert ours.metric is Metric.EUC_2D
+
+    theirs = tsplib95.load(path)
+    start = min(theirs.get_nodes())
+    for i, j in itertools.combinations(range(ours.n), 2):
+        assert theirs.get_weight(i + start, j + start) == ours.distance(i, j)
+    parts = vrplib.read_instance(path)
+    assert (parts["node_coord"] == ours.xy).all()
+    grid = np.arange(ours.n)
+    assert (np.floor(parts["edge_weight"] + 0.5) == ours.distance(grid[:, None], grid)).all()
+    if suffix == ".vrp":
+        assert theirs.capacity == parts["capacity"] == ours.capacity
+        assert list(theirs.demands.values()) == parts["demand"].tolist() == ours.demand.tolist()
+        assert theirs.depots == [1]
+        assert parts["depot"].tolist() == [0]
+
+
+def test_unrounded_files_say_that_they_are(tmp_path: Path) -> None:
+    for kind, make in (("uniform-tsp", g.uniform_tsp), ("uniform-cvrp", g.uniform_cvrp)):
+        path = tmp_path / ("a.vrp" if kind.endswith("cvrp") else "a.tsp")
+        assert shell(kind, "-n", 7, "--unrounded", "-o", path).returncode == 0
+        assert io.read(path) == replace(make(7), name="a")  # the comment is about the file
+        text = path.read_text()
+        assert "EDGE_WEIGHT_TYPE: EXACT\n" in text
+        assert "COMMENT: Distances are not rounded. EXACT is a keyword of drhg" in text
+    run = shell("x-cvrp", "--unrounded")
+    assert run.returncode == 2
+    assert "x-cvrp is on a grid" in run.stderr
+
+
+def test_generated_files_go_to_standard_output_and_gz(tmp_path: Path) -> None:
+    run = shell("uniform-cvrp", "-n", 5, "-s", 2, "-o", "-")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert io.parse(run.stdout) == g.rounded(g.uniform_cvrp(5, 2))
+    assert shell("uniform-cvrp", "-c", 2, "-o", "-").returncode == 2
+    assert shell("uniform-tsp", "-n", 5, "-o", tmp_path / "a.tsp.gz").returncode == 0
+    assert io.read(tmp_path / "a.tsp.gz") == replace(g.rounded(g.uniform_tsp(5)), name="a")
+
+
+MAKERS = (g.uniform_tsp, g.clustered_tsp, g.uniform_cvrp, g.x_cvrp)
+BAD_SIZES = (0, -1, 2.5, "5", None, math.nan, math.inf, True, [5], 10**30, 10**5000)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_wrong_arguments_are_named(make) -> None:  # type: ignore[no-untyped-def]
+    for n in BAD_SIZES:
+        with pytest.raises(InstanceError, match=r"^n must be"):
+            make(n)
+    for seed in (-1, 1.5, "x", None, math.nan, [1]):
+        with pytest.raises(InstanceError, match=r"^seed must be a whole number of at least 0, not"):
+            make(5, seed)
+    for name in (5, b"x", ["x"]):
+        with pytest.raises(InstanceError, match=r"^name must be text, not"):
+            make(5, name=name)
+    assert make(np.int64(5), np.uint8(3)) == make(5.0, 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: g.clustered_tsp(5, 1, 1.5), "clusters must be a whole number of at least 1"),
+        (lambda: g.clustered_tsp(5, 1, "a"), "clusters must be a whole number of at least 1"),
+        (lambda: g.uniform_cvrp(5, 1, "a"), "capacity must be a finite number, not 'a'"),
+        (lambda: g.uniform_cvrp(5, 1, math.nan), "capacity must be a finite number, not nan"),
+        (lambda: g.uniform_cvrp(5, 1, -1), "capacity must be positive"),
+        (lambda: g.x_cvrp(5, depot=3), "unknown depot 3; known: centre"),
+        (lambda: g.x_cvrp(5, customers=""), "unknown customers ''; known: random"),
+        (lambda: g.x_cvrp(5, demand=["unit"]), "unknown demand ['unit']; known: unit"),
+        (lambda: g.x_cvrp(5, route_size="a"), "route_size must be a finite number >= 1, not 'a'"),
+        (lambda: g.x_cvrp(5, route_size=math.inf), "route_size must be a finite number >= 1"),
+        (lambda: g.paper_cvrp("a"), "n must be a whole number of at least 1, not 'a'"),
+        (lambda: g.paper_cvrp(100, 1.5), "count must be a whole number of at least 0, not 1.5"),
+        (lambda: g.paper_tsp5000("a"), "count must be a whole number of at least 0, not 'a'"),
+        (lambda: g.paper_tsp(5, -1), "count must be a whole number of at least 0, not -1"),
+        (lambda: g.paper_capacity(None), "n must be a whole number of at least 1, not None"),
+        (lambda: g.rounded("x"), "instance must be an Instance"),
+    ],
+)
+def test_wrong_options_are_named(call, words: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InstanceError) as caught:
+        call()
+    assert str(caught.value).startswith(words)

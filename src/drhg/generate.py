@@ -7,15 +7,47 @@ draw with the legacy `RandomState`, whose stream NumPy guarantees not to change.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from drhg.errors import InstanceError
-from drhg.problem import Floats, Instance, Ints, Metric, cvrp, tsp
+from drhg.problem import (
+    Floats,
+    Instance,
+    Ints,
+    Metric,
+    an_instance,
+    cvrp,
+    real_number,
+    shown,
+    tsp,
+    whole_number,
+)
 
 # customers -> capacity: the paper's four sizes, and the usual values for smaller ones
 _CAPACITY_AT = {20: 30, 50: 40, 100: 50, 200: 80, 500: 100, 1000: 250}
 PAPER_CVRP_SIZES = (100, 200, 500, 1000)
+LARGEST = 10**8  # nodes
+SIDE = 1_000_000  # of the square in files: coordinates are whole numbers in 0 .. SIDE
+
+
+def rounded(instance: Instance) -> Instance:
+    """A generated instance as other programs read it: whole coordinates, distances rounded.
+
+    The unit square becomes 0 .. 1,000,000 and the metric EUC_2D, as in the DIMACS challenge. What
+    is rounded already, as `x_cvrp` is, stays as it is.
+
+    >>> from drhg.generate import rounded, uniform_tsp
+    >>> rounded(uniform_tsp(2, seed=1)).xy.tolist()
+    [[511822.0, 950464.0], [144160.0, 948649.0]]
+    """
+    if an_instance(instance).metric is not Metric.EXACT:
+        return instance
+    assert instance.xy is not None
+    comment = f"The unit square times {SIDE}, rounded to whole numbers"
+    return replace(instance, xy=np.rint(instance.xy * SIDE), metric=Metric.EUC_2D, comment=comment)
 
 
 def uniform_tsp(n: int, seed: int = 0, *, name: str | None = None) -> Instance:
@@ -25,9 +57,9 @@ def uniform_tsp(n: int, seed: int = 0, *, name: str | None = None) -> Instance:
     >>> uniform_tsp(5, seed=1).name
     'uniform-tsp5-s1'
     """
-    _at_least_one(n)
+    n, seed = _size(n), whole_number("seed", seed, 0)
     points = np.random.default_rng(seed).random((n, 2))
-    return tsp(points, name=name or f"uniform-tsp{n}-s{seed}")
+    return tsp(points, name=f"uniform-tsp{n}-s{seed}" if name is None else name)
 
 
 def clustered_tsp(
@@ -38,15 +70,13 @@ def clustered_tsp(
     One centre per hundred points unless `clusters` says otherwise; the spread is 1 / sqrt(n), and
     what falls outside the unit square is mirrored back into it.
     """
-    _at_least_one(n)
+    n, seed = _size(n), whole_number("seed", seed, 0)
     rng = np.random.default_rng(seed)
-    count = max(1, n // 100) if clusters is None else clusters
-    if count < 1:
-        raise InstanceError(f"clusters must be positive, not {clusters}")
+    count = max(1, n // 100) if clusters is None else _size(clusters, "clusters")
     centres = rng.random((count, 2))
     points = centres[rng.integers(count, size=n)] + rng.normal(size=(n, 2)) / math.sqrt(n)
     folded = np.abs((points + 1.0) % 2.0 - 1.0)  # a mirror at every whole number
-    return tsp(folded, name=name or f"clustered-tsp{n}-s{seed}")
+    return tsp(folded, name=f"clustered-tsp{n}-s{seed}" if name is None else name)
 
 
 def paper_capacity(n: int) -> int:
@@ -56,6 +86,7 @@ def paper_capacity(n: int) -> int:
     >>> [paper_capacity(n) for n in (20, 100, 150, 1000, 5000)]
     [30, 50, 65, 250, 250]
     """
+    n = _size(n)
     return round(float(np.interp(n, list(_CAPACITY_AT), list(_CAPACITY_AT.values()))))
 
 
@@ -63,7 +94,7 @@ def uniform_cvrp(
     n: int, seed: int = 0, capacity: int | None = None, *, name: str | None = None
 ) -> Instance:
     """A depot (node 0) and n customers, uniform in the unit square, demands 1 to 9."""
-    _at_least_one(n)
+    n, seed = _size(n), whole_number("seed", seed, 0)
     rng = np.random.default_rng(seed)
     points = rng.random((n + 1, 2))
     demand = np.concatenate(([0], rng.integers(1, 10, size=n)))
@@ -71,7 +102,7 @@ def uniform_cvrp(
         points,
         demand,
         paper_capacity(n) if capacity is None else capacity,
-        name=name or f"uniform-cvrp{n}-s{seed}",
+        name=f"uniform-cvrp{n}-s{seed}" if name is None else name,
     )
 
 
@@ -84,6 +115,7 @@ def paper_cvrp(n: int, count: int | None = None) -> list[Instance]:
     n is 100 (10,000 instances), 200, 500 or 1000 (128 each). All depots are drawn first, then all
     customers, then all demands, so the whole set is drawn whatever `count` is.
     """
+    n = _size(n)
     if n not in PAPER_CVRP_SIZES:
         known = ", ".join(map(str, PAPER_CVRP_SIZES))
         raise InstanceError(f"the paper has no CVRP set of {n} customers; known sizes: {known}")
@@ -117,8 +149,8 @@ def paper_tsp(n: int, count: int = 128) -> list[Instance]:
     The paper's files for these sizes cannot be rebuilt from a seed, so only the distribution is
     the same: compare mean gaps, never instances. A smaller `count` is a prefix of a larger one.
     """
-    _at_least_one(n)
-    points = np.random.default_rng([2025, n]).random((_count(count, count), n, 2))
+    n, count = _size(n), whole_number("count", count, 0)
+    points = np.random.default_rng([2025, n]).random((count, n, 2))
     return [tsp(points[i], name=f"our-tsp{n}-{i}") for i in range(count)]
 
 
@@ -148,19 +180,15 @@ def x_cvrp(
     (DEMANDS) and `route_size`, the wanted mean number of customers of a route, triangular on
     3 .. 25 with mode 6. Capacity is that size times the mean demand, rounded up.
     """
-    _at_least_one(n)
-    if n > LARGEST_X:
-        raise InstanceError(f"X-style instances have at most {LARGEST_X} customers, not {n}")
+    n, seed = _size(n, most=LARGEST_X), whole_number("seed", seed, 0)
     rng = np.random.default_rng(seed)
     # always drawn, so that fixing one option leaves the others of this seed as they were
     drawn = [options[rng.integers(len(options))] for options in (DEPOTS, CUSTOMERS, DEMANDS)]
     drawn_size = float(rng.triangular(3.0, 6.0, 25.0))
-    place = _one_of("depot", depot or drawn[0], DEPOTS)
-    layout = _one_of("customers", customers or drawn[1], CUSTOMERS)
-    law = _one_of("demand", demand or drawn[2], DEMANDS)
-    size = drawn_size if route_size is None else float(route_size)
-    if not (math.isfinite(size) and size >= 1.0):
-        raise InstanceError(f"route_size must be a number of at least 1, not {route_size}")
+    place = _one_of("depot", drawn[0] if depot is None else depot, DEPOTS)
+    layout = _one_of("customers", drawn[1] if customers is None else customers, CUSTOMERS)
+    law = _one_of("demand", drawn[2] if demand is None else demand, DEMANDS)
+    size = drawn_size if route_size is None else real_number("route_size", route_size, 1.0)
 
     points = _grid_points(rng, n, place, layout)  # (n + 1, 2), the depot first
     amounts = _demands(rng, law, points[1:])
@@ -170,7 +198,7 @@ def x_cvrp(
         np.concatenate(([0], amounts)),
         capacity,
         metric=Metric.EUC_2D,
-        name=name or f"x-cvrp{n}-s{seed}",
+        name=f"x-cvrp{n}-s{seed}" if name is None else name,
     )
 
 
@@ -233,20 +261,21 @@ def _demands(rng: np.random.Generator, law: str, points: Floats) -> Ints:
     return rng.integers(low, high + 1, size=n)
 
 
-def _one_of(what: str, value: str, known: tuple[str, ...]) -> str:
-    if value not in known:
-        raise InstanceError(f"unknown {what} {value!r}; known: {', '.join(known)}")
+def _one_of(what: str, value: Any, known: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in known:
+        raise InstanceError(f"unknown {what} {shown(value)}; known: {', '.join(known)}")
     return value
 
 
-def _at_least_one(n: int) -> None:
-    if n < 1:
-        raise InstanceError(f"an instance needs at least one node, not {n}")
+def _size(n: Any, name: str = "n", most: int = LARGEST) -> int:
+    whole = whole_number(name, n, 1)
+    if whole > most:
+        raise InstanceError(f"{name} must be at most {most}, not {shown(n)}")
+    return whole
 
 
 def _count(count: int | None, size: int) -> int:
-    if count is None:
-        return size
-    if not 0 <= count <= size:
-        raise InstanceError(f"the set has {size} instances, {count} were asked for")
-    return count
+    wanted = size if count is None else whole_number("count", count, 0)
+    if wanted > size:
+        raise InstanceError(f"the set has {size} instances, but count is {shown(count)}")
+    return wanted

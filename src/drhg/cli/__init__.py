@@ -765,7 +765,11 @@ def _read_both(instance: Path, solution: Path | None) -> tuple[Instance, Solutio
         [
             ("drhg generate uniform-tsp -n 1000 -s 1 -o cities.tsp", "a thousand random cities"),
             ("drhg generate x-cvrp -n 200 -c 10 -o bench/", "ten plans with seeds 0 to 9"),
-        ]
+            ("drhg generate uniform-cvrp -o - | drhg solve -", "through a pipe"),
+        ],
+        "Files have whole coordinates from 0 to 1,000,000 (x-cvrp: to 1,000) and rounded distances "
+        "(EUC_2D). With --unrounded they have the unit square and distances of type EXACT, which "
+        "only drhg reads.",
     )
 )
 def generate(
@@ -784,24 +788,34 @@ def generate(
         Path | None,
         typer.Option("-o", "--output", metavar="OUT", help="File to write; a folder for many."),
     ] = None,
+    unrounded: Annotated[
+        bool, typer.Option("--unrounded", help="Unit square, distances not rounded.")
+    ] = False,
 ) -> None:
     """Make random instances; the same kind, size and seed always give the same file."""
     from drhg import generate as generators
-    from drhg.io import write_instance
+    from drhg import io
 
+    if unrounded and kind is Kind.x_cvrp:
+        raise typer.BadParameter("x-cvrp is on a grid of whole numbers.", param_hint="--unrounded")
+    if count > 1 and str(output) == io.STANDARD:
+        raise typer.BadParameter("standard output takes one instance.", param_hint="--count")
     make: Callable[[int, int], Instance] = getattr(generators, kind.value.replace("-", "_"))
     folder = output if output is not None and (count > 1 or output.is_dir()) else None
     with blaming(output or Path(".")):
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
         for s in range(seed, seed + count):
-            instance = make(n, s)
+            instance = make(n, s) if unrounded else generators.rounded(make(n, s))
             suffix = ".vrp" if instance.is_cvrp else ".tsp"
             path = (folder or Path()) / f"{kind.value}-n{n}-s{s}{suffix}"
             if output is not None and folder is None:
                 path = output
-            write_instance(path, replace(instance, name=path.stem))
-            print(path)
+            if str(path) == io.STANDARD:
+                io.write_instance(path, instance)
+            else:
+                io.write_instance(path, replace(instance, name=io.stem(path)))
+                print(path)
 
 
 @app.command(
