@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import gzip
 import json
 import logging
+import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,11 +25,11 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import drhg
-from drhg import cli, weights
+from drhg import cli, report, weights, workers
 from drhg.cli import shell as cli_shell
 from drhg.construct import STARTS
 from drhg.io import write_instance
-from drhg.solver import REPAIRS, RegionOptions
+from drhg.solver import REPAIRS, RegionOptions, Result, TracePoint
 
 TSP = """NAME: square
 TYPE: TSP
@@ -60,7 +65,7 @@ DEPOT_SECTION
 -1
 EOF
 """
-JSON_KEYS = ["name", "problem", "n", "cost", "status", "seconds", "iterations", "seed", "repair"]
+JSON_KEYS = ["file", "name", "problem", "n", "cost"]
 
 
 @pytest.fixture
@@ -87,27 +92,6 @@ def shell(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProce
 # --- a prepared solver: what the command line does with each kind of result ---------------------
 
 
-@dataclass(frozen=True)
-class Point:
-    seconds: float
-    iterations: int
-    cost: float
-
-
-@dataclass(frozen=True)
-class Outcome:
-    instance: drhg.Instance
-    solution: drhg.Solution
-    cost: float
-    status: str = "time"
-    seconds: float = 1.25
-    iterations: int = 7
-    seed: int = 3
-    repair: str = "local"
-    trace: tuple[Point, ...] = ()
-    unplaced: tuple[int, ...] = ()
-
-
 @dataclass
 class Prepared:
     """Stands in for `drhg.solver`; keeps what it was called with."""
@@ -116,23 +100,25 @@ class Prepared:
     unplaced: tuple[int, ...] = ()
     calls: list[dict[str, Any]] = field(default_factory=list)
 
-    def solve(self, instance: drhg.Instance, **options: Any) -> Outcome:
+    def solve(self, instance: drhg.Instance, **options: Any) -> Result:
         self.calls.append({"instance": instance, **options})
         nodes = [i for i in range(instance.n) if not instance.is_cvrp or i != instance.depot]
         kept = [i for i in nodes if i not in self.unplaced]
         routes = [kept[i : i + 2] for i in range(0, len(kept), 2)] if instance.is_cvrp else [kept]
         solution = drhg.Solution(routes)
         for i in range(3):
-            options["on_improve"](Point(0.1 * i, i, 50 - i), solution)
+            options["on_improve"](TracePoint(0.1 * i, i, 50 - i), solution)
         value = drhg.cost(instance, solution)
-        return Outcome(instance, solution, value, self.status, unplaced=self.unplaced)
+        return Result(
+            instance, solution, value, self.status, 1.25, 7, 3, "local", (), self.unplaced
+        )
 
 
 @pytest.fixture
 def prepared(monkeypatch: pytest.MonkeyPatch) -> Prepared:
     stand_in, module = Prepared(), ModuleType("drhg.solver")
     vars(module).update(
-        solve=stand_in.solve, REPAIRS=REPAIRS, RegionOptions=RegionOptions, TracePoint=Point
+        solve=stand_in.solve, REPAIRS=REPAIRS, RegionOptions=RegionOptions, TracePoint=TracePoint
     )
     monkeypatch.setitem(sys.modules, "drhg.solver", module)
     monkeypatch.setattr(drhg, "solver", module, raising=False)
@@ -144,8 +130,11 @@ def test_json_has_the_documented_keys() -> None:
     tsp, vrp = run("solve", "square.tsp", "-f", "json"), run("solve", "cross.vrp", "-f", "json")
     assert tsp.exit_code == vrp.exit_code == 0
     first, second = json.loads(tsp.stdout), json.loads(vrp.stdout)
-    assert list(first) == [*JSON_KEYS, "tour"]
-    assert list(second) == [*JSON_KEYS, "routes"]
+    more = {"status", "seconds", "iterations", "seed", "repair"}
+    for row, answer in ((first, "tour"), (second, "routes")):
+        assert list(row)[: len(JSON_KEYS)] == JSON_KEYS
+        assert set(row) >= {answer, *more}
+    assert (first["file"], second["file"]) == ("square.tsp", "cross.vrp")
     assert first["tour"] == [0, 1, 2, 3]
     assert second["routes"] == [[1, 2], [3, 4]]
     assert (first["cost"], first["problem"], second["problem"]) == (40, "tsp", "cvrp")
@@ -184,7 +173,10 @@ def test_warm_start_is_read_and_checked(prepared: Prepared) -> None:
     Path("twice.tour").write_text(TOUR.replace("\n4\n-1", "\n3\n-1"))
     result = run("solve", "square.tsp", "-i", "twice.tour")
     assert result.exit_code == 3
-    assert result.stderr == "drhg: twice.tour: node 4 is not visited; node 3 is visited 2 times\n"
+    assert result.stderr == (
+        "drhg: twice.tour: node 4 of the file is not visited; "
+        "node 3 of the file is visited 2 times\n"
+    )
     assert len(prepared.calls) == 1
 
 
@@ -206,7 +198,7 @@ def test_what_the_package_logs_is_shown(
 ) -> None:
     solve = prepared.solve
 
-    def talkative(instance: drhg.Instance, **options: Any) -> Outcome:
+    def talkative(instance: drhg.Instance, **options: Any) -> Result:
         logging.getLogger("drhg").info("compiling")
         return solve(instance, **options)
 
@@ -214,6 +206,32 @@ def test_what_the_package_logs_is_shown(
     assert run("solve", "square.tsp").stderr.splitlines()[0] == "drhg: square: compiling"
     assert run("solve", "square.tsp", "-q").stderr == ""
     assert logging.getLogger("drhg").handlers == []
+
+
+@pytest.mark.parametrize("columns", [40, 50, 60, 200])
+def test_a_name_is_never_squeezed(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other columns go first: on a terminal of 50 columns a name of 18 letters stays whole."""
+    instance = replace(drhg.uniform_cvrp(30, seed=1), name="Flanders2-and-more")
+    solution = drhg.Solution([[node] for node in range(1, 31)])
+    result = Result(instance, solution, 4_443_000.25, "interrupted", 3600.0, 123456789, 0, "a", ())
+    monkeypatch.setattr(sys, "stdout", TerminalText())
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    table = report.Report(False)
+    table.add(0, Path("a.vrp"), result)
+    table.close()
+    text = re.sub(r"\x1b\[[0-9;]*m", "", sys.stdout.getvalue())
+    assert max(map(len, text.splitlines())) <= columns
+    assert ("Flanders2-and-more" in text) == (columns >= 50)
+    assert "Flanders2" in text
+    assert "4,443,000.25" in text
+    assert "interrupted" in text
+    assert ("123,456,789" in text) == (columns == 200)
+
+
+class TerminalText(StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 @pytest.mark.usefixtures("here", "prepared")
@@ -245,8 +263,125 @@ def test_output_that_cannot_be_is_refused_before_solving(prepared: Prepared) -> 
     assert run("solve", "square.tsp", "other/square.tsp", "-o", "plans").exit_code == 2
     assert run("solve", "square.tsp", "-o", "taken/best.tour").exit_code == 2
     assert run("solve", "square.tsp", "--plot", "best.gif").exit_code == 2
-    assert run("solve", "square.tsp", "--trace", "missing/trace.jsonl").exit_code == 2
+    assert run("solve", "square.tsp", "--trace", "taken/trace.jsonl").exit_code == 2
+    assert run("solve", "square.tsp", "--trace", "other").exit_code == 2
     assert prepared.calls == []
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-o", "one.tour"], "one.tour is one file, but there are 2 instances; name a folder"),
+        (["-o", "new/one.json.gz"], "new/one.json.gz is one file, but there are 2 instances"),
+        (["--plot", "one.png"], "one.png is one file, but there are 2 instances; name a folder"),
+        (["-o", "-"], "several solutions do not go to standard output"),
+        (["--plot", "-"], "only a solution (-o) goes to standard output"),
+        (["--trace", "-"], "only a solution (-o) goes to standard output"),
+        (["--trace", "square.tsp"], "square.tsp is an instance: it would be overwritten"),
+        (["--trace", "./cross.vrp"], "cross.vrp is an instance: it would be overwritten"),
+        (["--trace", "square.tour", "-i", "square.tour"], "is the start (--init)"),
+        (["-i", "-"], "-i - is for one instance"),
+    ],
+)
+def test_targets_of_several_instances(prepared: Prepared, arguments: list[str], words: str) -> None:
+    before = {p: p.read_text() for p in Path().iterdir()}
+    result = run("solve", "square.tsp", "cross.vrp", *arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert prepared.calls == []
+    assert {p: p.read_text() for p in Path().iterdir()} == before
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["-o", "folder.tour"], 0, ""),  # a folder, whatever its name
+        (["-o", "full"], 3, "full/square.tour: cannot be written: it is a folder"),
+        (["-o", f"{'x' * 300}.tour"], 2, "File name too long"),
+        (["-o", "pipe.tour"], 2, "cannot write pipe.tour: it is not a regular file"),
+        (["-o", "readonly/square.tour"], 2, "cannot write to the folder"),
+        (["-o", "readonly/new/square.tour"], 2, "cannot write to the folder"),
+        (["-o", "link.tour"], 2, "cannot write to the folder"),
+        (["--plot", "full"], 2, "cannot write full/square.png: it is a folder"),
+        (["--plot", f"{'x' * 300}.png"], 2, "File name too long"),
+        (["--trace", f"{'x' * 300}.jsonl"], 2, "File name too long"),
+        (["--plot", "readonly/new/square.png"], 2, "cannot write to the folder"),
+        (["-o", "best.sol"], 3, "goes to a file that ends in .tour or .json"),
+        (["-o", "best.gz"], 3, "goes to a file that ends in .tour or .json"),
+        (["-o", "t.json", "--trace", "t.json"], 2, "t.json is also for --output"),
+        (["-f", "json", "-o", "-"], 2, "both write to standard output"),
+    ],
+)
+def test_a_target_is_tried_before_the_search(
+    prepared: Prepared,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    code: int,
+    words: str,
+) -> None:
+    for folder in ("folder.tour", "full/square.tour", "full/square.png", "readonly"):
+        Path(folder).mkdir(parents=True)
+    os.mkfifo("pipe.tour")
+    Path("link.tour").symlink_to("readonly/square.tour")
+    # root may write to any folder: be a file system that is mounted read-only
+    make, open_ = Path.mkdir, os.open
+
+    def refuse(path: Any) -> None:
+        if "readonly" in str(path):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    def mkdir(self: Path, *more: Any, **options: Any) -> None:
+        refuse(self)
+        make(self, *more, **options)
+
+    def opened(path: Any, *more: Any, **options: Any) -> int:
+        refuse(path)
+        return open_(path, *more, **options)
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    monkeypatch.setattr(os, "open", opened)
+    before = sorted(Path().rglob("*"))
+    result = run("solve", "square.tsp", *arguments)
+    assert (result.exit_code, len(prepared.calls)) == (code, int(code == 0)), result.stderr
+    assert words in result.stderr
+    if code != 0:
+        assert sorted(Path().rglob("*")) == before
+
+
+@pytest.mark.usefixtures("here", "prepared")
+def test_the_trial_of_a_folder_leaves_nothing_behind() -> None:
+    Path("bad.tsp").write_text("nonsense")
+    before = sorted(Path().rglob("*"))
+    options = ["-o", "new/plans/best.tour", "--plot", "other/new/best.png"]
+    assert run("solve", "bad.tsp", *options).exit_code == 3
+    assert sorted(Path().rglob("*")) == before
+    assert run("solve", "square.tsp", *options, "--trace", "third/t.jsonl").exit_code == 0
+    assert Path("new/plans/best.tour").exists()
+    assert Path("other/new/best.png").exists()
+    assert Path("third/t.jsonl").exists()
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--animate", "-o", "run.png"], 3),
+        (["--animate", "-o", "square.tour/run.gif"], 2),
+        (["-o", "-"], 3),
+    ],
+)
+def test_a_picture_is_tried_before_it_is_made(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int
+) -> None:
+    from drhg import plotting
+
+    monkeypatch.delattr(plotting, "watch")
+    monkeypatch.delattr(plotting, "save_solution")
+    result = run("plot", "square.tsp", *arguments)
+    assert result.exit_code == code
+    assert result.stderr.count("\n") >= 1
 
 
 @pytest.mark.usefixtures("here", "prepared")
@@ -265,9 +400,33 @@ def test_infeasible_names_the_customers(prepared: Prepared) -> None:
     prepared.status, prepared.unplaced = "infeasible", (2, 4)
     result = run("solve", "cross.vrp", "-q", "-f", "json", "-o", "plan.sol")
     assert result.exit_code == 4
-    assert result.stderr == "drhg: cross.vrp: no feasible solution found; left out: 3, 5\n"
+    assert result.stderr == (
+        "drhg: cross.vrp: no feasible solution found; left out: nodes 3 and 5 of the file\n"
+    )
     assert json.loads(result.stdout)["unplaced"] == [2, 4]
     assert not Path("plan.sol").exists()
+
+
+@pytest.mark.usefixtures("here")
+def test_many_customers_left_out_are_counted(prepared: Prepared) -> None:
+    write_instance("big.json", drhg.uniform_cvrp(40, seed=1))
+    prepared.status, prepared.unplaced = "infeasible", tuple(range(1, 24))
+    told = run("solve", "big.json", "-q").stderr
+    named = ", ".join(map(str, range(1, 20)))
+    assert told.endswith(f"left out: nodes {named} and 20 (counted from 0) and 3 more\n")
+
+
+@pytest.mark.usefixtures("here")
+def test_no_search_has_an_exit_code_of_its_own(prepared: Prepared) -> None:
+    prepared.status, prepared.unplaced = "no_search", (2,)
+    result = run("solve", "cross.vrp", "-q", "-o", "plan.sol")
+    assert result.exit_code == 5
+    assert result.stderr == (
+        "drhg: cross.vrp: no search took place (time was up before it began); "
+        "left out: node 3 of the file\n"
+    )
+    assert not Path("plan.sol").exists()
+    assert " 5  no search took place" in run("--help").stdout
 
 
 @pytest.mark.usefixtures("here", "prepared")
@@ -294,7 +453,7 @@ def test_stop_request_ends_the_batch(prepared: Prepared, monkeypatch: pytest.Mon
     monkeypatch.setattr(cli, "STOP", stop)
     solve = prepared.solve
 
-    def interrupted(instance: drhg.Instance, **options: Any) -> Outcome:
+    def interrupted(instance: drhg.Instance, **options: Any) -> Result:
         stop._handle(signal.SIGTERM, None)
         assert options["should_stop"]()
         return solve(instance, **options)
@@ -455,7 +614,7 @@ def test_region_options_reach_the_solver(prepared: Prepared) -> None:
 def test_a_batch_is_solved_at_once(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
 
-    def together(instances: list[drhg.Instance], **options: Any) -> list[Outcome]:
+    def together(instances: list[drhg.Instance], **options: Any) -> list[Result]:
         sizes.append(len(instances))
         told = options.pop("on_improve")
         return [
@@ -477,6 +636,112 @@ def test_a_batch_is_solved_at_once(prepared: Prepared, monkeypatch: pytest.Monke
     trace = [json.loads(line)["name"] for line in Path("t.jsonl").read_text().splitlines()]
     assert trace == ["square"] * 3 + ["other"] * 3
     assert "mean of 2" in result.stderr
+
+
+# --- side by side -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def three(here: Path) -> list[str]:
+    """Three files, the names of two of which are the same inside."""
+    for name in ("a", "b"):
+        Path(f"{name}.tsp").write_text(TSP)
+    return ["a.tsp", "cross.vrp", "b.tsp"]
+
+
+def spreading(order: list[int], monkeypatch: pytest.MonkeyPatch, seen: list[str]) -> None:
+    """Let tasks end in this order, and the second fail; note what is on stdout at each end."""
+
+    def spread(function: Any, tasks: list[Any], **options: Any) -> Iterator[workers.Done]:
+        assert options["stopped"]() is False
+        for index in order:
+            instance = tasks[index][0]
+            seen.append(sys.stdout.buffer.getvalue().decode())  # type: ignore[attr-defined]
+            nodes = [i for i in range(instance.n) if i != instance.depot or not instance.is_cvrp]
+            routes = [nodes[:2], nodes[2:]] if instance.is_cvrp else [nodes]
+            solution = drhg.Solution(routes)
+            cost = drhg.cost(instance, solution)
+            found = Result(instance, solution, cost, "time", 1.25, 7, 3, "local", ())
+            if index == 1:
+                yield workers.Done(index, error=RuntimeError("ValueError: of all things"))
+            else:
+                yield workers.Done(index, found)
+
+    monkeypatch.setattr(workers, "spread", spread)
+
+
+@pytest.mark.parametrize("where", [["-j", "2"], ["--ray", "local"]])
+def test_rows_come_in_the_order_of_files(
+    three: list[str], where: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    spreading([2, 1, 0], monkeypatch, seen)
+    result = run("solve", *three, *where, "-f", "json", "-o", "tours")
+    assert result.exit_code == 1
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [row["file"] for row in rows] == ["a.tsp", "b.tsp"]
+    assert seen == ["", "", ""]  # the last file ended first and had to wait
+    assert sorted(p.name for p in Path("tours").iterdir()) == ["a.tour", "b.tour"]
+    told = result.stderr.splitlines()
+    assert "drhg: cross.vrp: unexpected error: ValueError: of all things" in told
+    assert told[-1] == "drhg: 3 of 3 done, 0 s, last a.tsp: cost 40"
+    seen.clear()
+    spreading([0, 2, 1], monkeypatch, seen)
+    result = run("solve", *three, *where, "-f", "json", "-q")
+    assert [text.count("\n") for text in seen] == [0, 1, 1]  # a row is there as soon as it can be
+    assert result.stderr.count("\n") == 1  # the error only
+    lines = run("solve", "missing.tsp", *three, *where).stdout.splitlines()
+    assert [line.split()[0] for line in lines[3:] if line.strip()] == ["square", "square"]
+
+
+def test_what_ended_before_an_interrupt_is_reported(
+    three: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spreading([2], monkeypatch, [])
+    for form in (["-f", "json"], []):
+        shown = run("solve", *three, "-q", "--ray", "local", *form).stdout
+        assert shown.count("square") == 1
+
+
+def test_progress_of_many(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line now and then even if nothing ends, nothing at all if it is to be quiet."""
+    monkeypatch.setattr(report, "LOG_EVERY", 0.01)
+    monkeypatch.setattr(report, "TALLY_EVERY", 0.02)
+    with report.Tally(20, quiet=True):
+        time.sleep(0.2)
+    assert capsys.readouterr().err == ""
+    with report.Tally(20, quiet=False) as tally:
+        time.sleep(0.2)
+        assert capsys.readouterr().err.startswith("drhg: 0 of 20 done, 0 s\n")
+        tally.ended(Path("a.tsp"), None)
+        time.sleep(0.2)
+        assert "drhg: 1 of 20 done, 0 s, last a.tsp: failed\n" in capsys.readouterr().err
+
+
+def test_progress_of_many_is_one_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = TerminalText()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    with report.Tally(20, quiet=False) as tally:
+        tally.ended(Path("[b].tsp"), None)
+        time.sleep(0.3)
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue())
+    assert "1 of 20 done · 0 s · last [b].tsp: failed" in text
+    assert "drhg:" not in text
+
+
+@pytest.mark.slow
+def test_processes_for_real(three: list[str]) -> None:
+    result = shell("solve", *three, "-j", "2", "-n", "20", "-f", "json", cwd=Path.cwd())
+    assert result.returncode == 0, result.stderr
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(row["file"], row["cost"]) for row in rows] == list(
+        zip(three, [40, 68, 40], strict=True)
+    )
+    assert "3 of 3 done" in result.stderr
 
 
 # --- networks -----------------------------------------------------------------------------------
@@ -577,7 +842,7 @@ def test_check() -> None:
     bad = run("check", "cross.vrp", "bad.sol")
     assert (bad.exit_code, bad.stdout) == (3, "")
     assert bad.stderr.splitlines() == [
-        "drhg: bad.sol: node 5 is not visited",
+        "drhg: bad.sol: node 4 as .sol files count (5 in a .vrp file) is not visited",
         "drhg: bad.sol: route 1 carries 3, capacity is 2",
     ]
     verdict = json.loads(run("check", "cross.vrp", "bad.sol", "-f", "json").stdout)
@@ -585,6 +850,85 @@ def test_check() -> None:
     assert len(verdict["violations"]) == 2
     assert run("check", "cross.vrp", "square.tour").exit_code == 3
     assert run("check", "cross.vrp", "missing.sol").exit_code == 3
+
+
+@pytest.mark.usefixtures("here", "prepared")
+def test_json_that_was_printed_is_read_again() -> None:
+    """By check, plot and as a start; of many lines the one that has the file."""
+    Path("again").mkdir()
+    Path("again/square.tsp").write_text(TSP.replace("2 0 10", "2 0 30"))  # the same NAME
+    files = ["square.tsp", "again/square.tsp", "cross.vrp"]
+    Path("all.jsonl").write_text(run("solve", *files, "-q", "-f", "json").stdout)
+    for file in files:
+        found = run("check", file, "all.jsonl", "-f", "json")
+        assert found.exit_code == 0
+        row = json.loads(found.stdout)
+        assert (row["file"], row["solution"], row["valid"]) == (file, "all.jsonl", True)
+        assert run("plot", file, "all.jsonl", "-o", "a.svg").exit_code == 0
+        assert run("solve", file, "-q", "-i", "all.jsonl").exit_code == 0
+    Path("one.json").write_text(run("solve", "cross.vrp", "-q", "-f", "json").stdout)
+    assert run("check", "cross.vrp", "one.json").exit_code == 0
+    assert run("solve", "cross.vrp", "-q", "-o", "two.json").exit_code == 0
+    assert json.loads(Path("two.json").read_text())["file"] == "cross.vrp"
+    assert run("check", "cross.vrp", "two.json").exit_code == 0
+
+
+@pytest.mark.usefixtures("here")
+def test_check_names_nodes_of_json_from_zero() -> None:
+    Path("bad.json").write_text('{"tour": [0, 1, 2, 2]}')
+    bad = run("check", "square.tsp", "bad.json")
+    assert bad.stderr.splitlines() == [
+        "drhg: bad.json: node 3 (counted from 0) is not visited",
+        "drhg: bad.json: node 2 (counted from 0) is visited 2 times",
+    ]
+
+
+# --- standard input and output, packed files ----------------------------------------------------
+
+
+def piped(text: str, *arguments: str) -> Any:
+    return CliRunner().invoke(cli.app, list(arguments), input=text, catch_exceptions=False)
+
+
+@pytest.mark.usefixtures("here", "prepared")
+def test_from_standard_input_to_standard_output() -> None:
+    result = piped(TSP, "solve", "-", "-o", "-")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("NAME: ")
+    assert "TOUR_SECTION\n1\n2\n3\n4\n-1\n" in result.stdout
+    assert "iterations" in result.stderr.splitlines()[-4]  # a table, its heading
+    assert piped(TSP, "solve", "-", "-o", "-", "-q").stderr == ""
+    assert piped(result.stdout, "check", "square.tsp", "-").stdout == "square: valid, cost 40\n"
+    assert piped(TSP, "check", "-", "square.tour").exit_code == 0
+    row = json.loads(piped(TSP, "solve", "-", "-f", "json", "-q").stdout)
+    assert (row["file"], row["tour"]) == ("-", [0, 1, 2, 3])
+    assert piped(TSP, "plot", "-", "square.tour").stdout == "stdin.png\n"
+    assert piped(TSP, "solve", "-", "-q", "-o", ".").exit_code == 0
+    assert Path("stdin.tour").exists()
+    assert piped(TOUR, "solve", "square.tsp", "-q", "-i", "-").exit_code == 0
+    assert piped("nonsense", "solve", "-").stderr.startswith("drhg: standard input:1: ")
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    "arguments",
+    [["solve", "-", "-"], ["solve", "-", "-i", "-"], ["check", "-", "-"], ["plot", "-", "-"]],
+)
+def test_standard_input_is_read_once(arguments: list[str]) -> None:
+    result = piped(TSP, *arguments)
+    assert result.exit_code == 2
+    assert "standard input (-) can be read only once" in result.stderr
+
+
+@pytest.mark.usefixtures("here", "prepared")
+def test_packed_files() -> None:
+    Path("packed.tsp.gz").write_bytes(gzip.compress(TSP.encode()))
+    assert run("solve", "packed.tsp.gz", "cross.vrp", "-q", "-o", "plans").exit_code == 0
+    assert sorted(p.name for p in Path("plans").iterdir()) == ["cross.sol", "packed.tour"]
+    assert run("solve", "packed.tsp.gz", "-q", "-o", "best.tour.gz").exit_code == 0
+    assert gzip.decompress(Path("best.tour.gz").read_bytes()).startswith(b"NAME: ")
+    assert run("check", "packed.tsp.gz", "best.tour.gz").exit_code == 0
+    assert run("plot", "packed.tsp.gz", "best.tour.gz").stdout == "packed.png\n"
 
 
 @pytest.mark.usefixtures("here")

@@ -11,17 +11,19 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from drhg.errors import DrhgError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.table import Table
 
     from drhg.solver import Result, TracePoint
 
 LOG = logging.getLogger("drhg")
-LOG_EVERY = 1.0  # seconds between plain log lines
+LOG_EVERY = 1.0  # seconds between plain log lines, at least
+TALLY_EVERY = 60.0  # seconds between those of many searches, at most
 
 
 def say(message: str) -> None:
@@ -70,23 +72,22 @@ class Trace:
                     self._end()
 
 
-class View(logging.Handler):
+class _Progress(logging.Handler):
     """Progress on stderr: one live line on a terminal, a line now and then elsewhere.
 
     What the package logs is shown the same way.
     """
 
-    def __init__(self, name: str, seconds: float | None, quiet: bool) -> None:
+    def __init__(self, name: str, quiet: bool, live: bool = True) -> None:
         super().__init__(logging.INFO)
-        self._name, self._seconds, self._quiet = name, seconds, quiet
+        self._name, self._quiet, self._may_live = name, quiet, live
         self._note = ""
-        self._best: TracePoint | None = None
         self._began = self._logged = time.monotonic()
         self._live: Any = nullcontext()
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         console = _console(stderr=True)
-        if console.is_terminal and not self._quiet:
+        if console.is_terminal and self._may_live and not self._quiet:
             from rich.live import Live
             from rich.spinner import Spinner
 
@@ -102,6 +103,7 @@ class View(logging.Handler):
         self._live.__enter__()
         LOG.addHandler(self)
         LOG.setLevel(logging.INFO)
+        return self
 
     def emit(self, record: logging.LogRecord) -> None:
         self._note = record.getMessage()
@@ -111,6 +113,29 @@ class View(logging.Handler):
     def __exit__(self, *error: object) -> None:
         LOG.removeHandler(self)
         self._live.__exit__(*error)
+
+    def _seconds(self) -> str:
+        return f"{time.monotonic() - self._began:.0f}"
+
+    def _parts(self) -> list[str]:
+        """What the live line says, as markup."""
+        raise NotImplementedError
+
+    def _render(self, spinner: Any) -> RenderableType:
+        from rich.markup import escape
+
+        parts = self._parts() + ([escape(self._note)] if self._note else [])
+        spinner.update(text="[dim] · [/dim]".join(parts))
+        return spinner  # type: ignore[no-any-return]
+
+
+class View(_Progress):
+    """Progress of one search: its best so far."""
+
+    def __init__(self, name: str, limit: float | None, quiet: bool) -> None:
+        super().__init__(name, quiet)
+        self._limit = "" if limit is None else f" of {limit:g}"
+        self._best: TracePoint | None = None
 
     def improved(self, point: TracePoint) -> None:
         first, self._best = self._best is None, point
@@ -123,70 +148,140 @@ class View(logging.Handler):
                 f"iteration {point.iterations:,}, cost {_number(point.cost)}"
             )
 
-    def _render(self, spinner: Any) -> RenderableType:
-        seconds = f"{time.monotonic() - self._began:.0f}"
-        limit = "" if self._seconds is None else f" of {self._seconds:g}"
+    def _parts(self) -> list[str]:
         from rich.markup import escape
 
-        parts = [f"[bold]{escape(self._name)}[/bold]", f"{seconds}{limit} s"]
+        parts = [f"[bold]{escape(self._name)}[/bold]", f"{self._seconds()}{self._limit} s"]
         if self._best is not None:
             parts.append(f"cost [bold green]{_number(self._best.cost)}[/bold green]")
             parts.append(f"iteration {self._best.iterations:,}")
-        parts += [escape(self._note)] if self._note else []
-        spinner.update(text="[dim] · [/dim]".join(parts))
-        return spinner  # type: ignore[no-any-return]
+        return parts
+
+
+class Tally(_Progress):
+    """Progress of many searches side by side: how many have ended, and how the last one did."""
+
+    def __init__(self, total: int, quiet: bool, live: bool = True) -> None:
+        super().__init__(f"{total} instances", quiet, live)
+        self._total, self._done, self._last = total, 0, ""
+        self._over = threading.Event()
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        if not self._quiet:
+            threading.Thread(target=self._say_now_and_then, daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        super().__exit__(*error)
+
+    def ended(self, path: Path, result: Result | None) -> None:
+        """One more is done; it failed if there is no result."""
+        self._done += 1
+        cost = "failed" if result is None else f"cost {_number(result.cost)}"
+        self._last = f"{path}: {cost}"
+        now = time.monotonic()
+        if not self._quiet and (now - self._logged >= LOG_EVERY or self._done == self._total):
+            self._say()
+
+    def _say_now_and_then(self) -> None:
+        while not self._over.wait(LOG_EVERY):
+            if time.monotonic() - self._logged >= TALLY_EVERY:
+                self._say()
+
+    def _say(self) -> None:
+        self._logged = time.monotonic()
+        say(", ".join(self._words()))
+
+    def _words(self) -> list[str]:
+        words = [f"{self._done} of {self._total} done", f"{self._seconds()} s"]
+        return words + ([f"last {self._last}"] if self._last else [])
+
+    def _parts(self) -> list[str]:
+        from rich.markup import escape
+
+        first, *rest = map(escape, self._words())
+        return [f"[bold]{first}[/bold]", *rest]
 
 
 class Report:
-    """Results on stdout: JSON as they come, or one table at the end."""
+    """Results on stdout, in the order of their files: as JSON, each as soon as all before it have
+    ended, or as one table at the end. The table may go to stderr instead, or nowhere."""
 
-    def __init__(self, as_json: bool) -> None:
-        self._json = as_json
-        self._results: list[Result] = []
+    def __init__(self, as_json: bool, *, stderr: bool = False, silent: bool = False) -> None:
+        self._json, self._stderr, self._silent = as_json, stderr, silent
+        self._ended: dict[int, tuple[Path, Result | None]] = {}  # by the file's place among all
+        self._printed = 0
 
-    def add(self, result: Result) -> None:
-        if self._json:
-            print(json.dumps(row_of(result)), flush=True)
-        else:
-            self._results.append(result)
+    def add(self, place: int, path: Path, result: Result | None) -> None:
+        """The end of the file at this place, counted from 0; without a result if it failed."""
+        self._ended.setdefault(place, (path, result))
+        while self._json and self._printed in self._ended:
+            self._print(*self._ended[self._printed])
+            self._printed += 1
 
     def close(self) -> None:
-        if self._results:
-            _console().print(_table(self._results))
+        """Print what is left: not all have ended if there was an interrupt."""
+        left = [self._ended[place] for place in sorted(self._ended) if place >= self._printed]
+        if self._json:
+            for path, result in left:
+                self._print(path, result)
+        results = [result for _, result in left if result is not None]
+        if results and not self._json and not self._silent:
+            console = _console(self._stderr)
+            console.print(_table(results, console))
+
+    def _print(self, path: Path, result: Result | None) -> None:
+        if result is not None:
+            print(json.dumps(row_of(path, result)), flush=True)
 
 
-def row_of(result: Result) -> dict[str, Any]:
-    instance, routes = result.instance, [route.tolist() for route in result.solution.routes]
-    row: dict[str, Any] = {
-        "name": instance.name, "problem": instance.problem, "n": instance.n,
-        "cost": result.cost, "status": result.status, "seconds": round(result.seconds, 3),
+def row_of(path: Path, result: Result) -> dict[str, Any]:
+    """A result as an object of JSON; nodes count from 0."""
+    from drhg.io import solution_row
+
+    row = solution_row(result.instance, result.solution, result.cost, file=path) | {
+        "status": result.status, "seconds": round(result.seconds, 3),
         "iterations": result.iterations, "seed": result.seed, "repair": result.repair,
     }  # fmt: skip
-    row |= {"routes": routes} if instance.is_cvrp else {"tour": routes[0]}
-    return row | ({"unplaced": list(result.unplaced)} if result.status == "infeasible" else {})
+    return row | ({"unplaced": list(result.unplaced)} if result.unplaced else {})
 
 
-def _table(results: Sequence[Result]) -> RenderableType:
+def _table(results: Sequence[Result], console: Console) -> RenderableType:
+    """One row per result; on a narrow terminal with fewer columns, so that names stay whole."""
+    columns = ["n", "cost", "routes", "time", "iterations", "status"]
+    table = _table_of(results, columns)
+    endless = console.options.update(width=10_000)
+    for least in ("iterations", "routes", "n", "time"):
+        if console.measure(table, options=endless).maximum <= console.width:
+            break
+        columns.remove(least)
+        table = _table_of(results, columns)
+    return table
+
+
+def _table_of(results: Sequence[Result], columns: Sequence[str]) -> Table:
     from rich import box
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("name", overflow="fold")
-    for heading in ("n", "cost", "routes", "time", "iterations"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("status", no_wrap=True)
+    for heading in columns:
+        justify: Any = "left" if heading == "status" else "right"
+        table.add_column(heading, justify=justify, no_wrap=True)
     for r in results:
-        style = {"infeasible": "red", "interrupted": "yellow"}.get(r.status, "")
-        table.add_row(
-            escape(r.instance.name),
-            f"{r.instance.n:,}",
-            f"[bold]{_number(r.cost)}[/bold]",
-            f"{len(r.solution.routes):,}" if r.instance.is_cvrp else "",
-            f"{r.seconds:.1f} s",
-            f"{r.iterations:,}",
-            f"[{style}]{r.status}[/{style}]" if style else r.status,
-        )
+        style = {"infeasible": "red", "no_search": "red", "interrupted": "yellow"}.get(r.status, "")
+        cells = {
+            "n": f"{r.instance.n:,}",
+            "cost": f"[bold]{_number(r.cost)}[/bold]",
+            "routes": f"{len(r.solution.routes):,}" if r.instance.is_cvrp else "",
+            "time": f"{r.seconds:.1f} s",
+            "iterations": f"{r.iterations:,}",
+            "status": f"[{style}]{r.status}[/{style}]" if style else r.status,
+        }
+        table.add_row(escape(r.instance.name), *(cells[heading] for heading in columns))
     return table
 
 

@@ -10,8 +10,8 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -23,6 +23,7 @@ from drhg.benchmark.commands import app as bench
 from drhg.cli.shell import (
     BAD_INPUT,
     INFEASIBLE,
+    NO_SEARCH,
     OK,
     SOME_FAILED,
     STOP,
@@ -32,16 +33,24 @@ from drhg.cli.shell import (
     blaming,
     option,
 )
+from drhg.cli.targets import (
+    PICTURES,
+    STANDARD,
+    Destination,
+    apart,
+    name_of,
+    pictures,
+    solutions,
+    try_file,
+)
 from drhg.cli.training import app as training_commands
 from drhg.errors import DrhgError
 from drhg.help_pages import App, epilog
-from drhg.report import Report, Trace, View, read_log, read_trace, say
+from drhg.report import Report, Tally, Trace, View, read_log, read_trace, say
 
 if TYPE_CHECKING:
     from drhg.problem import Instance, Solution
     from drhg.solver import Result, TracePoint
-
-PICTURES = (".png", ".pdf", ".svg")
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
@@ -295,10 +304,17 @@ Quiet: TypeAlias = Annotated[
 # --- solve --------------------------------------------------------------------------------------
 
 
-Job: TypeAlias = tuple[Path, Path | None, Path | None]
-"""An instance's file, and where its solution and its picture go."""
-
 Codes: TypeAlias = list[int]
+
+
+@dataclass(frozen=True)
+class Job:
+    """An instance's file, its place among all, and where its solution and its picture go."""
+
+    place: int
+    path: Path
+    target: Destination | None
+    picture: Path | None
 
 
 @dataclass(frozen=True)
@@ -383,6 +399,7 @@ def solve(
         "target": target, "seed": seed, "repair": repair, "threads": threads, **regions,
     }  # fmt: skip
     options = SolveOptions(search, init, vehicles, output, trace, plot, format, quiet, batch)
+    _known_streams(files, options)
     away = "--ray" if ray is not None else "--jobs" if jobs is not None and jobs > 1 else None
     if away and trace is not None:
         raise typer.BadParameter(f"--trace follows one search at a time, not with {away}.")
@@ -400,7 +417,7 @@ def _known_names(init: str, repair: str) -> None:
     if repair not in REPAIRS:
         known = ", ".join(REPAIRS)
         raise typer.BadParameter(f"{repair!r} is not one of: {known}.", param_hint="--repair")
-    if init not in _starts() and not Path(init).exists():
+    if init not in (*_starts(), str(STANDARD)) and not Path(init).exists():
         known = ", ".join(_starts())
         raise typer.BadParameter(
             f"{init!r} is neither a start ({known}) nor a file.", param_hint="--init"
@@ -439,16 +456,43 @@ def _starts() -> tuple[str, ...]:
     return ("auto", *(name for name in STARTS if name != "auto"))
 
 
+def _known_streams(files: Sequence[Path], options: SolveOptions) -> None:
+    """Refuse two uses of standard input or output, and to write over what is read."""
+    if [*files, Path(options.init)].count(STANDARD) > 1:
+        raise typer.BadParameter("standard input (-) can be read only once.")
+    if options.init == str(STANDARD) and len(files) > 1:
+        raise typer.BadParameter("-i - is for one instance.")
+    if options.output == STANDARD and options.format is Format.json:
+        raise typer.BadParameter("-o - and -f json both write to standard output: choose one.")
+    if STANDARD in (options.trace, options.plot):
+        raise typer.BadParameter("only a solution (-o) goes to standard output (-).")
+    written = {"--output": options.output, "--plot": options.plot, "--trace": options.trace}
+    apart({path: "an instance" for path in files}, written)
+    apart({Path(options.init): "the start (--init)"}, {"--trace": options.trace})
+
+
+def _jobs(files: Sequence[Path], options: SolveOptions) -> list[Job]:
+    """All files with where their results go, which has been tried."""
+    targets = solutions(files, options.output)
+    drawn = pictures(files, options.plot)
+    return [Job(*job) for job in zip(range(len(files)), files, targets, drawn, strict=True)]
+
+
+def _report(options: SolveOptions) -> Report:
+    if options.output != STANDARD:
+        return Report(options.format is Format.json)
+    return Report(False, silent=options.quiet, stderr=True)
+
+
 def _solve_all(files: Sequence[Path], options: SolveOptions) -> int:
-    several = len(files) > 1
-    outputs = _destinations(files, options.output, several, None)
-    pictures = _destinations(files, options.plot, several, ".png")
-    report = Report(options.format is Format.json)
+    jobs = _jobs(files, options)
+    report = _report(options)
     try:
-        opened = Trace(options.trace, several)
+        if options.trace is not None:
+            options.trace.parent.mkdir(parents=True, exist_ok=True)
+        opened = Trace(options.trace, len(files) > 1)
     except OSError as error:
         raise typer.BadParameter(f"cannot write {options.trace}: {error.strerror}.") from None
-    jobs = list(zip(files, outputs, pictures, strict=True))
     solve = _solve_batch if options.batch else _solve_each
     with opened as trace:
         codes = solve(jobs, options, report, trace)
@@ -459,44 +503,44 @@ def _solve_all(files: Sequence[Path], options: SolveOptions) -> int:
 def _solve_away(
     files: Sequence[Path], options: SolveOptions, address: str | None, workers: int | None
 ) -> int:
-    """Solve all files side by side, in processes or on a Ray cluster; reported as they end."""
+    """Solve all files side by side, in processes or on a Ray cluster; reported in their order."""
     from drhg.workers import spread
 
-    outputs = _destinations(files, options.output, len(files) > 1, None)
-    pictures = _destinations(files, options.plot, len(files) > 1, ".png")
-    report = Report(options.format is Format.json)
-    codes, jobs, tasks = [], [], []
-    for path, output, picture in zip(files, outputs, pictures, strict=True):
-        try:
-            with blaming(path):
-                instance = _read_instance(path, options.vehicles)
-                start = _start(options.init, instance)
-                jobs.append((path, _fitting(output, path, instance), picture))
-                tasks.append((instance, start, options.search))
-        except typer.Exit as failure:
-            codes.append(failure.exit_code)
+    report = _report(options)
+    codes: Codes = []
+    jobs: list[tuple[Job, Path | None]] = []
+    tasks = []
+    for job in _jobs(files, options):
+        with _failing_alone(job, codes, report):
+            instance, start, output = _prepared(job, options)
+            jobs.append((job, output))
+            tasks.append((instance, start, options.search))
     cores = options.search["threads"] or 1
     workers = workers or max(1, (os.cpu_count() or 1) // cores)
-    where: dict[str, Any] = {
-        "workers": workers,
-        "ray": address,
-        "cores": cores,
-        "stopped": STOP.requested,
-    }
-    patience = STOP.patient() if address is None else nullcontext()  # a cluster is not waited for
-    with patience, closing(spread(_solve_task, tasks, **where)) as ends:
+    ends = spread(
+        _solve_task, tasks, workers=workers, ray=address, cores=cores, stopped=STOP.requested
+    )
+    in_the_way = options.format is Format.json and sys.stdout.isatty()  # rows on the same terminal
+    tally = Tally(len(tasks), options.quiet, live=not in_the_way)
+    with STOP.patient(), closing(ends), tally:
         for done in ends:
-            path, output, picture = jobs[done.index]
-            try:
-                with blaming(path):
+            job, output = jobs[done.index]
+            tally.ended(job.path, done.value)
+            with _failing_alone(job, codes, report):
+                with blaming(job.path):
                     if done.error is not None:
-                        raise done.error
-                _deliver(path, done.value, output, picture, report)
+                        raise _expected(done.error)
+                _deliver(job, done.value, output, report)
                 codes.append(OK)
-            except typer.Exit as failure:
-                codes.append(failure.exit_code)
     report.close()
     return _exit_code(codes)
+
+
+def _expected(error: Exception) -> Exception:
+    """An error of one task, as one that does not end the others."""
+    if isinstance(error, (DrhgError, OSError)):
+        return error
+    return DrhgError(f"unexpected error: {error}")
 
 
 def _solve_task(task: tuple[Instance, str | Solution, dict[str, Any]]) -> Result:
@@ -519,50 +563,35 @@ def _exit_code(codes: Sequence[int]) -> int:
     return failed.pop() if len(failed) == 1 else BAD_INPUT
 
 
-def _destinations(
-    files: Sequence[Path], out: Path | None, several: bool, suffix: str | None
-) -> list[Path | None]:
-    """Where the result of each file goes; `suffix` None means that the problem decides."""
-    if out is None:
-        return [None] * len(files)
-    if several and out.exists() and not out.is_dir():
-        raise typer.BadParameter(f"{out} is a file; several instances need a folder.")
-    folder = out if several or out.is_dir() else out.parent
+@contextmanager
+def _failing_alone(job: Job, codes: Codes, report: Report) -> Iterator[None]:
+    """A job that fails has an exit code and no result, and the others go on."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise typer.BadParameter(f"cannot make the folder {folder}: {error.strerror}.") from None
-    if not os.access(folder, os.W_OK):
-        raise typer.BadParameter(f"cannot write to the folder {folder}.")
-    if folder is not out:
-        if suffix is not None and out.suffix.lower() not in PICTURES:
-            raise typer.BadParameter(f"{out} is no picture; it may end in {', '.join(PICTURES)}.")
-        return [out]
-    stems = [path.stem for path in files]
-    twice = sorted({stem for stem in stems if stems.count(stem) > 1})
-    if twice:
-        raise typer.BadParameter(f"two instances are called {twice[0]!r}: they would collide.")
-    return [folder if suffix is None else folder / f"{stem}{suffix}" for stem in stems]
+        yield
+    except typer.Exit as failure:
+        codes.append(failure.exit_code)
+        report.add(job.place, job.path, None)
+
+
+def _prepared(job: Job, options: SolveOptions) -> tuple[Instance, str | Solution, Path | None]:
+    """What a job needs: its instance, the start of its search, and the file to write."""
+    with blaming(job.path):
+        instance = _read_instance(job.path, options.vehicles)
+        start = _start(options.init, instance, job.path)
+        return instance, start, None if job.target is None else job.target.of(instance)
 
 
 def _solve_each(jobs: Sequence[Job], options: SolveOptions, report: Report, trace: Trace) -> Codes:
     """One instance after the other; the exit code of each."""
-    codes = []
-    for path, output, picture in jobs:
-        try:
-            with blaming(path):
-                instance = _read_instance(path, options.vehicles)
-                start = _start(options.init, instance)
-                output = _fitting(output, path, instance)
+    codes: Codes = []
+    for job in jobs:
+        with suppress(Interrupted), _failing_alone(job, codes, report):
+            instance, start, output = _prepared(job, options)
             with STOP.patient():
-                with blaming(path):
+                with blaming(job.path):
                     result = _search(instance, start, options, trace)
-                _deliver(path, result, output, picture, report)
+                _deliver(job, result, output, report)
             codes.append(OK)
-        except typer.Exit as failure:
-            codes.append(failure.exit_code)
-        except Interrupted:
-            pass
         if STOP.requested():
             break
     return codes
@@ -570,45 +599,53 @@ def _solve_each(jobs: Sequence[Job], options: SolveOptions, report: Report, trac
 
 def _solve_batch(jobs: Sequence[Job], options: SolveOptions, report: Report, trace: Trace) -> Codes:
     """All instances side by side; the exit code of each."""
-    codes = []
-    read: list[tuple[Path, Instance, Path | None, Path | None]] = []
-    for path, output, picture in jobs:
-        try:
-            with blaming(path):
-                instance = _read_instance(path, options.vehicles)
-                read.append((path, instance, _fitting(output, path, instance), picture))
-        except typer.Exit as failure:
-            codes.append(failure.exit_code)
+    codes: Codes = []
+    read: list[tuple[Job, Instance, Path | None]] = []
+    for job in jobs:
+        with _failing_alone(job, codes, report):
+            instance, _, output = _prepared(job, options)
+            read.append((job, instance, output))
     if not read:
         return codes
     with STOP.patient():
         try:
-            with blaming(read[0][0]):
-                results = _search_together([instance for _, instance, _, _ in read], options, trace)
+            with blaming(read[0][0].path):
+                results = _search_together([instance for _, instance, _ in read], options, trace)
         except typer.Exit as failure:
             return [*codes, failure.exit_code]
-        for (path, _, output, picture), result in zip(read, results, strict=True):
-            try:
-                _deliver(path, result, output, picture, report)
+        for (job, _, output), result in zip(read, results, strict=True):
+            with _failing_alone(job, codes, report):
+                _deliver(job, result, output, report)
                 codes.append(OK)
-            except typer.Exit as failure:
-                codes.append(failure.exit_code)
     return codes
 
 
-def _deliver(
-    path: Path, result: Result, output: Path | None, picture: Path | None, report: Report
-) -> None:
+def _deliver(job: Job, result: Result, output: Path | None, report: Report) -> None:
     """Write and report a result, each even if the other fails; `typer.Exit` tells what did."""
-    if result.status == "infeasible":
-        say(f"{path}: {_left_out(result)}")
-        report.add(result)
-        raise typer.Exit(INFEASIBLE)
+    for warning in getattr(result, "warnings", ()):
+        say(f"{job.path}: {warning}")
+    code = {"infeasible": INFEASIBLE, "no_search": NO_SEARCH}.get(result.status)
     try:
-        with blaming(path, SOME_FAILED):
-            _save(result, output, picture)
+        if code is not None:
+            say(f"{job.path}: {_left_out(result, job.path)}")
+            raise typer.Exit(code)
+        with blaming(job.path, SOME_FAILED):
+            _save(result, job.path, output, job.picture)
     finally:
-        report.add(result)
+        report.add(job.place, job.path, result)
+
+
+def _left_out(result: Result, path: Path) -> str:
+    """Names the customers that no route could take."""
+    from drhg.io import in_file_numbers
+    from drhg.problem import from_zero
+
+    shown, more = result.unplaced[:20], len(result.unplaced) - 20
+    reason = "no feasible solution found"
+    if result.status == "no_search":
+        reason = "no search took place (time was up before it began)"
+    nodes = in_file_numbers(from_zero(*shown), path) + (f" and {more} more" if more > 0 else "")
+    return f"{reason}; left out: {nodes}"
 
 
 def _read_instance(path: Path, vehicles: int | None) -> Instance:
@@ -622,17 +659,18 @@ def _read_instance(path: Path, vehicles: int | None) -> Instance:
     return replace(instance, vehicles=vehicles)
 
 
-def _start(init: str, instance: Instance) -> str | Solution:
+def _start(init: str, instance: Instance, path: Path) -> str | Solution:
     """The name of a start, or the warm start read from a file and found valid."""
     if init in _starts():
         return init
-    from drhg.io import read_solution
+    from drhg.io import in_file_numbers, read_solution
     from drhg.problem import validated
 
+    found = read_solution(init, instance, instance_file=path)
     try:
-        return validated(instance, read_solution(init, instance))
+        return validated(instance, found)
     except DrhgError as error:
-        raise type(error)(error.reason, file=error.file or init, line=error.line) from None
+        raise type(error)(in_file_numbers(error.reason, init), file=init) from None
 
 
 def _search(
@@ -675,34 +713,14 @@ def _search_together(
         )  # fmt: skip
 
 
-def _left_out(result: Result) -> str:
-    """Names the customers no route could take, numbered as in the file."""
-    nodes = [str(node + 1) for node in result.unplaced]
-    shown = ", ".join(nodes[:20]) + (f" and {len(nodes) - 20} more" if len(nodes) > 20 else "")
-    return f"no feasible solution found; left out: {shown}"
-
-
-def _fitting(output: Path | None, path: Path, instance: Instance) -> Path | None:
-    """The file to write, its name completed or, before any time is spent, refused."""
-    if output is None:
-        return None
-    suffix = ".sol" if instance.is_cvrp else ".tour"
-    if output.is_dir():
-        return output / f"{path.stem}{suffix}"
-    if not output.suffix:
-        return output.with_name(output.name + suffix)
-    if output.suffix.lower() not in (suffix, ".json"):
-        kind = instance.problem.upper()
-        reason = f"a solution of this {kind} goes to a file that ends in {suffix} or .json"
-        raise DrhgError(reason, file=str(output))
-    return output
-
-
-def _save(result: Result, output: Path | None, picture: Path | None) -> None:
+def _save(result: Result, path: Path, output: Path | None, picture: Path | None) -> None:
+    for target in (output, picture):
+        if target is not None:
+            target.parent.mkdir(parents=True, exist_ok=True)
     if output is not None:
         from drhg.io import write_solution
 
-        write_solution(output, result.instance, result.solution, result.cost)
+        write_solution(output, result.instance, result.solution, result.cost, instance_file=path)
     if picture is not None and STOP.requested():
         say(f"{picture}: not drawn, interrupted")
     elif picture is not None:
@@ -732,6 +750,7 @@ def check(
 ) -> None:
     """Check a solution against its instance: its cost, or everything that is wrong with it."""
     from drhg import problem
+    from drhg.io import in_file_numbers
 
     task, answer = _read_both(instance, solution)
     assert answer is not None
@@ -739,25 +758,28 @@ def check(
     broken = any("does not exist" in violation for violation in found)
     cost = None if broken else problem.cost(task, answer)
     if format is Format.json:
-        row = {"name": task.name, "problem": task.problem, "n": task.n, "cost": cost}
+        row: dict[str, Any] = {"file": str(instance), "solution": str(solution), "name": task.name}
+        row |= {"problem": task.problem, "n": task.n, "cost": cost}
         print(json.dumps(row | {"valid": not found, "violations": found}))
     elif not found:
         routes = f" in {len(answer.routes)} routes" if task.is_cvrp else ""
         print(f"{task.name}: valid, cost {cost}{routes}")
     for violation in found:
-        say(f"{solution}: {violation}")
+        say(f"{solution}: {in_file_numbers(violation, solution)}")
     raise typer.Exit(BAD_INPUT if found else OK)
 
 
 def _read_both(instance: Path, solution: Path | None) -> tuple[Instance, Solution | None]:
     from drhg.io import read, read_solution
 
+    if instance == solution == STANDARD:
+        raise typer.BadParameter("standard input (-) can be read only once.")
     with blaming(instance):
         task = read(instance)
     if solution is None:
         return task, None
     with blaming(solution):
-        return task, read_solution(solution, task)
+        return task, read_solution(solution, task, instance_file=instance)
 
 
 @app.command(
@@ -874,30 +896,29 @@ def plot(
         raise typer.BadParameter(
             "one of: an instance (with --film or --animate), --trace, or --training."
         )
+    picture = output or _picture_name(instance, [*(trace or ()), *(training or ())], animate)
+    _known_picture(picture, (".gif",) if animate else PICTURES)
     from drhg import plotting
 
     if training:
-        picture = output or training[0].with_suffix(".png")
         logs: dict[str, list[dict[str, float]]] = {}
         for path in training:
             with blaming(path):
                 logs[path.parent.name or path.stem] = read_log(path)
-        with blaming(picture):
+        with blaming(_with_folder(picture)):
             plotting.save_training(picture, logs, title or "")
     elif trace:
-        picture = output or trace[0].with_suffix(".png")
         runs: dict[str, list[TracePoint]] = {}
         for path in trace:
             with blaming(path):
                 for name, run in read_trace(path).items():
                     runs[f"{path.stem}: {name}" if name in runs else name] = run
-        with blaming(picture):
+        with blaming(_with_folder(picture)):
             plotting.save_convergence(picture, runs, title or "")
     else:
         assert instance is not None
         task, answer = _read_both(instance, solution)
-        picture = output or Path(f"{instance.stem}.{'gif' if animate else 'png'}")
-        with blaming(picture):
+        with blaming(_with_folder(picture)):
             if film:
                 plotting.film_strip(picture, task, answer, seed=seed)
             elif animate:
@@ -909,6 +930,26 @@ def plot(
                 plotting.save_solution(picture, task, answer, title)
     print(picture)
     raise typer.Exit(STOP.exit_code)
+
+
+def _picture_name(instance: Path | None, logs: Sequence[Path], animate: bool) -> Path:
+    """By default a picture is called after what it shows."""
+    if instance is None:
+        return logs[0].with_suffix(".png")
+    return Path(f"{name_of(instance)}{'.gif' if animate else '.png'}")
+
+
+def _known_picture(picture: Path, suffixes: Sequence[str]) -> None:
+    """Refuse a picture that cannot be written before any time is spent on it."""
+    with blaming(picture):
+        if picture.suffix.lower() not in suffixes:
+            raise DrhgError(f"this picture ends in {' or '.join(suffixes)}", file=str(picture))
+    try_file(picture, "--output")
+
+
+def _with_folder(picture: Path) -> Path:
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    return picture
 
 
 app.add_typer(training_commands)
