@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from drhg.compiled import distance, kernel, random_below
+from drhg.compiled import distance, inner, kernel, random_below, sort_first
 from drhg.hypergraph import is_fixed
 from drhg.local_search import TINY
 
@@ -53,7 +53,7 @@ def admit(population, row, tour):
         population.links[row, node, 1] = tour[p + 1 if p + 1 < n else 0]
 
 
-@kernel
+@inner
 def _rewire(links, node, old, new):
     if links[node, 0] == old:
         links[node, 0] = new
@@ -61,7 +61,7 @@ def _rewire(links, node, old, new):
         links[node, 1] = new
 
 
-@kernel
+@inner
 def _take(open_, count, node, other):
     """Strike an edge off a node's list."""
     last = count[node] - 1
@@ -133,7 +133,7 @@ def alternating_cycles(a, b, state, cycles, starts):
     return found
 
 
-@kernel
+@inner
 def _piece(cuts, k, p):
     """Which of the k pieces between sorted cuts holds position p."""
     low, high = 0, k
@@ -146,18 +146,7 @@ def _piece(cuts, k, p):
     return low if low < k else 0
 
 
-@kernel
-def _sort(values, k):
-    for i in range(1, k):
-        x = values[i]
-        j = i
-        while j > 0 and values[j - 1] > x:
-            values[j] = values[j - 1]
-            j -= 1
-        values[j] = x
-
-
-@kernel
+@inner
 def _bounds(cuts, k, i, n):
     """First and last position of the i-th piece, and how many nodes it has."""
     a = cuts[i - 1 if i > 0 else k - 1] + 1
@@ -168,7 +157,7 @@ def _bounds(cuts, k, i, n):
     return a, z, size if size > 0 else size + n
 
 
-@kernel
+@inner
 def _subtours(tour, pos, links, cuts, k, label, sizes):
     """Label the pieces between the cuts by the subtour they belong to; returns how many."""
     n = len(tour)
@@ -203,7 +192,7 @@ def _subtours(tour, pos, links, cuts, k, label, sizes):
     return found
 
 
-@kernel
+@inner
 def _join(space, fixed, near, pos, links, begin, cuts, k, label, own):
     """The cheapest way to join the subtour through `begin` with another one.
 
@@ -236,7 +225,7 @@ def _join(space, fixed, near, pos, links, begin, cuts, k, label, own):
             return best, best_u, best_s, best_v, best_w
 
 
-@kernel
+@inner
 def _child(
     space, fixed, near, tour, pos, links, cycles, starts, chosen, cuts, label, sizes, log
 ):  # fmt: skip
@@ -272,10 +261,7 @@ def _child(
             _rewire(links, cycle[i], old, new)
             log[changes, 0], log[changes, 1], log[changes, 2] = cycle[i], old, new
             changes += 1
-    if k <= 32:
-        _sort(cuts, k)
-    else:
-        cuts[:k] = np.sort(cuts[:k])
+    sort_first(cuts, k)
     found = _subtours(tour, pos, links, cuts, k, label, sizes)
     left = found
     while left > 1:
@@ -305,7 +291,7 @@ def _child(
     return gain, changes
 
 
-@kernel
+@inner
 def _undo(links, log, changes):
     for i in range(changes - 1, -1, -1):
         _rewire(links, log[i, 0], log[i, 2], log[i, 1])
@@ -326,7 +312,7 @@ def count_shares(near, population):
                         shares[node, c] += 1
 
 
-@kernel
+@inner
 def _slot(near, u, v):
     """Where an edge is counted: with the lower of its nodes that lists the other one."""
     if u > v:
@@ -340,7 +326,7 @@ def _slot(near, u, v):
     return u, -1
 
 
-@kernel
+@inner
 def _share(near, shares, u, v):
     """How many tours have an edge; those along no neighbour list count as rare."""
     node, c = _slot(near, u, v)
@@ -412,7 +398,7 @@ def breed(space, fixed, near, population, fathers, mothers, guests, kids, spread
     return gains
 
 
-@kernel
+@inner
 def _retrace(links, tour, pos):
     """Write a tour and its positions anew from its links."""
     node = 0

@@ -11,13 +11,15 @@ import hashlib
 import math
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numba
 import numpy as np
 import numpy.typing as npt
+from numba import types
 
 from drhg.problem import EARTH_RADIUS_KM, Instance, Metric
 
@@ -62,15 +64,40 @@ def kernel(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     before = config.CACHE_DIR
     config.CACHE_DIR = CACHE_FOLDER or before
     try:
-        compiled = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+        dispatcher = numba.njit(
+            cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options
+        )(function)
     finally:
         config.CACHE_DIR = before
-    return cast(Callable[..., Any], compiled)
+    if not config.DISABLE_JIT:
+        dispatcher.get_call_template = partial(_call_template, dispatcher)
+    return cast(Callable[..., Any], dispatcher)
+
+
+def _call_template(dispatcher: Any, args: Sequence[Any], kws: dict[str, Any]) -> Any:
+    """What kernels call one another with: whole numbers as int64, literals as plain values.
+
+    Left alone, numba compiles a callee anew for every mixture of int32, int64 and literals.
+    """
+    wide = [_widened(one) for one in args]
+    return type(dispatcher).get_call_template(
+        dispatcher, wide, {key: _widened(one) for key, one in kws.items()}
+    )
+
+
+def _widened(given: Any) -> Any:
+    plain = types.unliteral(given)
+    return types.int64 if plain in (types.int32, types.int16, types.int8) else plain
+
+
+def inner(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """A kernel that only kernels call: Python cannot, which spares compiling an entry for it."""
+    return kernel(function, no_cpython_wrapper=True, **options)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel that is always compiled into its callers: a call would pass every array it takes."""
-    return kernel(function, forceinline=True)
+    """Compiled into its callers: a call would pass every array that it takes."""
+    return inner(function, forceinline=True)
 
 
 class Space(NamedTuple):
@@ -108,7 +135,7 @@ def distance(space, i, j):
     return d if space.metric == _EXACT else math.floor(d + 0.5)
 
 
-@kernel
+@inner
 def _rare_distance(space, i, j):
     if space.metric == EXPLICIT:
         return space.matrix[i, j]
@@ -138,7 +165,7 @@ def random_state(seed: int, stream: int = 0) -> npt.NDArray[np.uint64]:
     return np.random.SeedSequence([seed, stream]).generate_state(2, np.uint64) | np.uint64(1)
 
 
-@kernel
+@inner
 def random_bits(state):
     """Next 64 random bits (xorshift128+); `state` is advanced in place."""
     a, b = state[0], state[1]
@@ -160,3 +187,60 @@ def random_float(state):
 def random_below(state, n):
     """Uniform in 0 .. n - 1."""
     return np.int64(random_float(state) * n)
+
+
+# What NumPy also offers, but takes numba a second or more to compile.
+
+
+@inner
+def sort_first(values, count):
+    """Sort the first `count` values in place."""
+    if count <= 32:  # by insertion
+        for i in range(1, count):
+            value = values[i]
+            j = i
+            while j > 0 and values[j - 1] > value:
+                values[j] = values[j - 1]
+                j -= 1
+            values[j] = value
+        return
+    left, right = count >> 1, count - 1  # by a heap: build it, then take the largest out
+    while right > 0:
+        if left > 0:
+            left -= 1
+            value = values[left]
+        else:
+            value = values[right]
+            values[right] = values[0]
+            right -= 1
+        at = left
+        child = 2 * at + 1
+        while child <= right:
+            if child < right and values[child + 1] > values[child]:
+                child += 1
+            if values[child] <= value:
+                break
+            values[at] = values[child]
+            at = child
+            child = 2 * at + 1
+        values[at] = value
+
+
+@inner
+def stable_order(values):
+    """Places of the values in ascending order, equal ones as they stand; for a few hundred."""
+    order = np.empty(len(values), np.int64)
+    for i in range(len(values)):
+        j = i
+        while j > 0 and values[order[j - 1]] > values[i]:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = i
+    return order
+
+
+@inner
+def copy_into(source, target):
+    """Copy all values."""
+    for i in range(len(source)):
+        target[i] = source[i]

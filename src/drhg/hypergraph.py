@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from drhg.compiled import Space, distance, kernel, space_of
+from drhg.compiled import Space, distance, inner, kernel, space_of
 from drhg.problem import Floats, Instance, Ints, Metric, Solution
 
 Index: TypeAlias = npt.NDArray[np.int32]
@@ -152,12 +152,12 @@ def solution_of(rules: Rules, plan: Plan) -> Solution:
 # --- destroy -----------------------------------------------------------------------------------
 
 
-@kernel
+@inner
 def is_fixed(fixed, a, b):
     return fixed[a, 0] == b or fixed[a, 1] == b
 
 
-@kernel
+@inner
 def _cut_edge(order, fixed, depot, cut, log, count, p):
     """Cut the edge after position p; returns (edges cut so far, nodes that appear)."""
     n = len(order)
@@ -180,7 +180,7 @@ def _cut_edge(order, fixed, depot, cut, log, count, p):
     return count + 1, new
 
 
-@kernel
+@inner
 def _cut_around(order, pos, route, first, last, fixed, depot, mode, cut, log, count, node):
     """Destroy one node: cut its edges, and the depot edges that go with it."""
     p = pos[node]
@@ -254,7 +254,7 @@ def _cut_rows(order, pos, route, first, last, fixed, depot, mode, ranked, counts
     return cuts, n_cuts
 
 
-@kernel
+@inner
 def _top_up(order, fixed, depot, cut, log, i, count, missing):
     """Cut outermost edges of hyper-edges of three or more nodes: each adds exactly one node.
 
@@ -278,7 +278,7 @@ def _top_up(order, fixed, depot, cut, log, i, count, missing):
     return count, missing
 
 
-@kernel
+@inner
 def _open_up(
     order, pos, route, first, last, fixed, depot, mode, cut, log, count, missing, node
 ):  # fmt: skip
@@ -499,7 +499,7 @@ def present(graphs: Graphs) -> Repaired:
 OK, NOT_A_REPAIR, OVERLOAD, TOO_LONG = 0, 1, 2, 3
 
 
-@kernel
+@inner
 def judge_row(space, depot, capacity, max_length, size, node, partner, load, length, order, via):
     """(verdict, length of the free edges, routes) of one repaired row; walks it once."""
     seen = np.zeros(size, np.bool_)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from drhg.compiled import Space, distance, kernel, random_below
+from drhg.compiled import Space, distance, inner, kernel, random_below, sort_first
 from drhg.hypergraph import Index, Nearness, is_fixed
 from drhg.problem import Floats, Instance
 
@@ -101,7 +101,7 @@ def delaunay_lists(instance: Instance, k: int) -> Index:
     return lists
 
 
-@kernel
+@inner
 def _walk(mate, k, visit):
     """Follow the segments between k cuts through the added edges; how many come before the start.
 
@@ -122,7 +122,7 @@ def _walk(mate, k, visit):
             return count if slot == 1 else k + 1
 
 
-@kernel
+@inner
 def _segment(cuts, k, slot, n):
     """First position, length and step of the segment entered at a slot."""
     i = slot >> 1
@@ -140,7 +140,7 @@ def _segment(cuts, k, slot, n):
     return z, size, -1
 
 
-@kernel
+@inner
 def _lay_out(tour, pos, cuts, k, visit, buffer, journal, used):
     """Carry the move out: all segments but the longest are written anew, the old order journalled.
 
@@ -197,7 +197,7 @@ def _lay_out(tour, pos, cuts, k, visit, buffer, journal, used):
     return max(used, 0)
 
 
-@kernel
+@inner
 def _undo(tour, pos, journal, used):
     """Take back every journalled move, the latest first."""
     n = len(tour)
@@ -212,7 +212,7 @@ def _undo(tour, pos, journal, used):
             p = p + 1 if p + 1 < n else 0
 
 
-@kernel
+@inner
 def _feasible(pos, n, t, k, cuts, mate, visit, slot, rank):
     """Whether removing (t0 t1), (t2 t3) .. and adding (t1 t2) .. (t2k-1 t0) leaves one tour."""
     for i in range(k):
@@ -242,7 +242,7 @@ def _feasible(pos, n, t, k, cuts, mate, visit, slot, rank):
     return _walk(mate, k, visit) == k
 
 
-@kernel
+@inner
 def _improve_node(
     space,
     fixed,
@@ -330,7 +330,7 @@ def _improve_node(
     return 0.0, 0
 
 
-@kernel
+@inner
 def _settle(
     space,
     fixed,
@@ -432,7 +432,7 @@ def kick_and_settle(space, fixed, neighbours, breadth, depth, tour, pos, state, 
             allowed = allowed and not is_fixed(fixed, tour[cuts[i]], far)
         if not allowed:
             continue
-        cuts.sort()
+        sort_first(cuts, 4)
         change = 0.0
         count = 0
         for i in range(4):
@@ -493,7 +493,8 @@ def improve_region(
         if j < size:
             at[m] = j
             m += 1
-    at = np.sort(at[:m])
+    at = at[:m]
+    sort_first(at, m)
     if m < 5:
         return 0.0
     nodes = np.empty(m, np.int32)
@@ -529,7 +530,7 @@ def improve_region(
     return gain
 
 
-@kernel
+@inner
 def _write_back(tour, pos, start, at, order, where):
     """Lay a stretch out again after its members at positions `at` have got a new order.
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from drhg.compiled import kernel, random_float, random_state
+from drhg.compiled import inner, kernel, random_float, random_state
 from drhg.errors import ModelError
 from drhg.hypergraph import OK, Graphs, Repaired, Rules, features, repeated, walk
 from drhg.network_kernels import (
@@ -119,7 +119,7 @@ def _stacked(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return out
 
 
-@kernel
+@inner
 def remaining_nearest(feat, free, m, here, width, chosen, far):
     """List the `width` free nodes nearest to `here`, nearest first; all free ones if width is 0."""
     count = 0
@@ -151,7 +151,7 @@ def remaining_nearest(feat, free, m, here, width, chosen, far):
     return count
 
 
-@kernel
+@inner
 def _shrunk(x, y):
     """An offset of length r as one of length log(1 + r): the depot may be any distance away."""
     r = math.sqrt(x * x + y * y)
@@ -263,7 +263,7 @@ def orient(feat, m, relative, angle, mirror):
 # around from first: the network chooses where each route begins.
 
 
-@kernel
+@inner
 def _enter(partner, load, capacity, free, order, via, place, room, node, through):
     """Append the item entered at `node`; returns the place after it and the room left (see `see`).
 
@@ -288,7 +288,7 @@ def _apart(feat, a, b):
     return math.sqrt(dx * dx + dy * dy)
 
 
-@kernel
+@inner
 def _finish(feat, partner, load, capacity, m, free, order, via, place, here, room):
     """Append the last item if only one is left, the shortest way: that needs no network.
 
@@ -334,7 +334,7 @@ def _begin(feat, partner, load, capacity, m, free, order, via, start):
     return _finish(feat, partner, load, capacity, m, free, order, via, place, here, room)
 
 
-@kernel
+@inner
 def _too_full(partner, load, capacity, free, m, more):
     """Whether what is left does not fit into `more` routes, even if cut at will."""
     left = 0

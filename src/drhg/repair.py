@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from drhg.compiled import EXPLICIT, Space, distance, kernel, random_below, random_state
+from drhg.compiled import EXPLICIT, Space, distance, inner, kernel, random_below, random_state
 from drhg.hypergraph import EVERYWHERE, OK, Graphs, Repaired, Rules, present, walk
 from drhg.local_search import BREADTH, DEPTH, REACH, descend, kick_and_settle
 from drhg.route_moves import line_of, pieces_of, settle, write_back
@@ -120,7 +120,7 @@ def _measure(
         i = nxt
 
 
-@kernel
+@inner
 def _shift_in(order, via, n_order, at, u, w, comes_via):
     """Make room at place `at` and put the piece (u, or u and w) there."""
     wide = 2 if w >= 0 else 1
@@ -135,7 +135,7 @@ def _shift_in(order, via, n_order, at, u, w, comes_via):
     return n_order + wide
 
 
-@kernel
+@inner
 def _insert_piece(
     space,
     depot,
@@ -243,7 +243,7 @@ def _insert_piece(
     return _shift_in(order, via, n_order, best_at, u, w, best_via)
 
 
-@kernel
+@inner
 def _insert_row(
     space, depot, capacity, max_length, size, node, partner, via0, load, length, state, order, via
 ):
@@ -294,7 +294,7 @@ def _insert_rows(
     return order, via
 
 
-@kernel
+@inner
 def _local_problem(space, size, node, partner):
     """Coordinates (or distances), fixed edges and neighbour lists of one reduced graph."""
     xy = np.empty((size, 2), np.float64)
@@ -327,7 +327,7 @@ def _local_problem(space, size, node, partner):
     return ground, held, near
 
 
-@kernel
+@inner
 def _greedy_tour(space, held, near):
     """Hyper-edges, then the shortest candidate edges; loose ends are joined nearest first."""
     size, width = near.shape
@@ -393,7 +393,7 @@ def _greedy_tour(space, held, near):
         here = hop
 
 
-@kernel
+@inner
 def _positions(tour):
     pos = np.empty(len(tour), np.int32)
     for i in range(len(tour)):
@@ -401,7 +401,7 @@ def _positions(tour):
     return pos
 
 
-@kernel
+@inner
 def _length(space, tour):
     total = 0.0
     for i in range(len(tour)):

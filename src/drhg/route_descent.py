@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from drhg.compiled import inlined, kernel, random_below
+from drhg.compiled import inlined, inner, kernel, random_below, stable_order
 from drhg.hypergraph import Index
 from drhg.problem import Floats, Ints
 
@@ -62,7 +62,7 @@ def split(land, order, slots, price):
     return ends
 
 
-@kernel
+@inner
 def _split(land, order, slots, price, most):
     matrix, demand, bounds, service = land.matrix, land.demand, land.bounds, land.bounds.service
     m = len(order)
@@ -109,7 +109,10 @@ def _split(land, order, slots, price, most):
                     ends[r] = j
                     j = came[0, j]
                 return ends
-    count = int(np.argmin(lowest[:, m]))
+    count = 0
+    for row in range(1, slots + 1):
+        if lowest[row, m] < lowest[count, m]:
+            count = row
     if lowest[count, m] == np.inf:
         return np.empty(0, np.int32)
     ends = np.empty(count, np.int32)
@@ -120,7 +123,7 @@ def _split(land, order, slots, price, most):
     return ends
 
 
-@kernel
+@inner
 def _excess(bounds, price, load, length):
     """What a route costs for being beyond its limits."""
     extra = 0.0
@@ -131,7 +134,7 @@ def _excess(bounds, price, load, length):
     return extra
 
 
-@kernel
+@inner
 def _recount(
     matrix, demand, bounds, price, m, next, route, place, load_to, length_to, leap, load, length,
     stops, extra, links, moved, moves, r,
@@ -553,7 +556,7 @@ def _cross(m, next, prev, u, v, ru, rv, turned, listed, other):
     _relink(next, prev, m + rv, other, b)
 
 
-@kernel
+@inner
 def _sketch(slots, m):
     """Cheapest places per route and customer: when they were found, where, at which cost.
 
@@ -747,7 +750,7 @@ def in_circle(points, order, ends):
     found_ends = np.empty(routes, np.int32)
     w = 0
     used = 0
-    for r in np.argsort(angle, kind="mergesort"):
+    for r in stable_order(angle):
         for i in range(ends[r - 1] if r > 0 else 0, ends[r]):
             found[w] = order[i]
             w += 1

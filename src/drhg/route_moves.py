@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from drhg.compiled import distance, inlined, kernel
+from drhg.compiled import distance, inlined, inner, kernel
 from drhg.hypergraph import Flags, Index
 from drhg.problem import Floats, Ints
 
@@ -78,7 +78,7 @@ def pieces_of(space, depot, size, node, partner, load, length):
     )  # fmt: skip
 
 
-@kernel
+@inner
 def _nearest(head, tail, far):
     """For each piece those whose free ends are nearest to its own."""
     count = len(head)
@@ -144,7 +144,7 @@ def line_of(pieces, order, via, most):
     return line
 
 
-@kernel
+@inner
 def _sum_up(pieces, line, most):
     """Drop empty routes, keep one if `most` allows it, and bring all sums up to date."""
     item, flip, a, z, edge, begin, end, load, length, shut, slot, _, _, counts = line

@@ -16,7 +16,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from drhg.compiled import EXPLICIT, Space, distance, inlined, kernel, random_below, random_float
+from drhg.compiled import (
+    EXPLICIT,
+    Space,
+    copy_into,
+    distance,
+    inlined,
+    kernel,
+    random_below,
+    random_float,
+    sort_first,
+)
 from drhg.hypergraph import Index, Rules
 from drhg.problem import Floats, Ints, Solution
 
@@ -129,8 +139,10 @@ def merge_lists(order, ends, taken, parts_order, parts_ends):
             new_ends[routes] = w
             routes += 1
         begin = ends[r]
-    new_order[w:] = parts_order
-    new_ends[routes:] = w + parts_ends
+    for i in range(len(parts_order)):
+        new_order[w + i] = parts_order[i]
+    for r in range(len(parts_ends)):
+        new_ends[routes + r] = w + parts_ends[r]
     return new_order, new_ends
 
 
@@ -419,7 +431,7 @@ def string_slice(ground, plan, best, temperature, removed, steps, state):
             absent[n_absent] = i
             n_absent += 1
     best_absent = n_absent
-    best[:] = next
+    copy_into(next, best)
     for turn in range(1, (steps if m > 0 else 0) + 1):
         # destroy: strings out of the routes around a random customer
         seed = random_below(state, m)
@@ -505,10 +517,10 @@ def string_slice(ground, plan, best, temperature, removed, steps, state):
         if keep:
             cost += delta
             n_absent = n_left
-            absent[:n_absent].sort()
+            sort_first(absent, n_absent)
             if n_absent < best_absent or (n_absent == best_absent and cost < best_cost - 1e-9):
                 best_cost, best_absent = cost, n_absent
-                best[:] = next
+                copy_into(next, best)
         else:
             for i in range(n_put - 1, -1, -1):
                 node = put[i]

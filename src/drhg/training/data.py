@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from drhg.compiled import Space, kernel, random_below, random_float, random_state
+from drhg.compiled import Space, inner, kernel, random_below, random_float, random_state
 from drhg.errors import DrhgError, ModelError
 from drhg.hypergraph import (
     Graphs,
@@ -161,7 +161,7 @@ def read_tours(files: Iterable[Path]) -> Tours:
     return Tours(np.concatenate(points), np.concatenate(order), offset)
 
 
-@kernel
+@inner
 def _cut_edge(cut, log, count, p):
     """Cut the edge after position p of a cycle; (edges cut so far, nodes that appear)."""
     n = len(cut)
@@ -280,7 +280,7 @@ def cut_graph(points, order, m, state, feat, partner):
     return m
 
 
-@kernel
+@inner
 def _write_down(
     feat, partner, m, t, relative, width, load, free, chosen, far,
     nodes, context, count, direct, right,
@@ -441,7 +441,7 @@ def lay_routes(feat, partner, via, m, start, state, entry, leave, through):
     return items
 
 
-@kernel
+@inner
 def _write_routes(
     feat, partner, load, capacity, spare, m, entry, leave, through, items, t, start,
     relative, width,
@@ -559,7 +559,7 @@ def _draw_routes(
 # --- unfinished tours ----------------------------------------------------------------------------
 
 
-@kernel
+@inner
 def _insert_randomly(points, state):
     """A tour by insertion of nodes in random order, each where it is cheapest."""
     n = len(points)
