@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-
 from golden.cases import CASES, FILE, trajectory
 
 KNOWN = json.loads(FILE.read_text(encoding="utf-8"))

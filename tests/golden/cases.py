@@ -64,10 +64,16 @@ CASES: dict[str, tuple[Callable[[], drhg.Instance], dict[str, Any]]] = {
     "tours-5": (lambda: drhg.uniform_tsp(5, seed=1), {"max_iters": 200}),
     "tours-60": (lambda: drhg.uniform_tsp(60, seed=1), {"max_iters": 500}),
     "tours-300": (lambda: drhg.uniform_tsp(300, seed=2), {"max_iters": 700}),
-    "tours-300-two-threads": (lambda: drhg.uniform_tsp(300, seed=2), {"max_iters": 700, "threads": 2}),
+    "tours-300-two-threads": (
+        lambda: drhg.uniform_tsp(300, seed=2),
+        {"max_iters": 700, "threads": 2},
+    ),
     "tours-1500-clustered": (lambda: drhg.clustered_tsp(1500, seed=3), {"max_iters": 400}),
     "tours-300-no-improve": (lambda: drhg.uniform_tsp(300, seed=4), {"no_improve": 900}),
-    "tours-5000-regions": (lambda: drhg.uniform_tsp(5000, seed=5), {"max_iters": 8000, "threads": 2}),
+    "tours-5000-regions": (
+        lambda: drhg.uniform_tsp(5000, seed=5),
+        {"max_iters": 8000, "threads": 2},
+    ),
     "tours-matrix": (lambda: _matrix(120), {"max_iters": 400}),
     "tours-geo": (lambda: _globe(90), {"max_iters": 400}),
     "tours-att": (lambda: _grid(80, "ATT"), {"max_iters": 300}),
@@ -75,38 +81,86 @@ CASES: dict[str, tuple[Callable[[], drhg.Instance], dict[str, Any]]] = {
     "tours-fixed-edges": (lambda: _fixed(200), {"max_iters": 400}),
     "routes-8": (lambda: drhg.x_cvrp(8, seed=1), {"max_iters": 400}),
     "routes-100": (lambda: drhg.x_cvrp(100, seed=1), {"max_iters": 20_000}),
-    "routes-100-two-threads": (lambda: drhg.x_cvrp(100, seed=1), {"max_iters": 20_000, "threads": 2}),
+    "routes-100-two-threads": (
+        lambda: drhg.x_cvrp(100, seed=1),
+        {"max_iters": 20_000, "threads": 2},
+    ),
     "routes-250-uniform": (lambda: drhg.uniform_cvrp(250, seed=2), {"max_iters": 40_000}),
     "routes-450": (lambda: drhg.x_cvrp(450, seed=3), {"max_iters": 60_000}),
     "routes-450-no-improve": (lambda: drhg.x_cvrp(450, seed=4), {"no_improve": 60_000}),
     "routes-800-shared": (lambda: drhg.x_cvrp(800, seed=5), {"max_iters": 60_000, "threads": 2}),
-    "routes-2500-large": (lambda: drhg.uniform_cvrp(2500, seed=6), {"max_iters": 40_000, "threads": 2}),
+    "routes-2500-large": (
+        lambda: drhg.uniform_cvrp(2500, seed=6),
+        {"max_iters": 40_000, "threads": 2},
+    ),
     "routes-limited": (lambda: _limited(120), {"max_iters": 30_000}),
     "routes-matrix": (lambda: _cvrp_matrix(90), {"max_iters": 20_000}),
     "regions-local": (lambda: drhg.uniform_tsp(300, seed=7), {"repair": "local", "max_iters": 150}),
-    "regions-insertion": (lambda: drhg.uniform_tsp(300, seed=7), {"repair": "insertion", "max_iters": 150}),
-    "regions-covering": (lambda: drhg.uniform_tsp(300, seed=7), {"repair": "local", "destroy": "covering", "max_iters": 150}),
-    "regions-grid": (lambda: drhg.uniform_tsp(300, seed=7), {"repair": "local", "centres": "grid", "max_iters": 150}),
-    "regions-routes-local": (lambda: drhg.x_cvrp(150, seed=8), {"repair": "local", "max_iters": 150}),
-    "regions-routes-insertion": (lambda: drhg.x_cvrp(150, seed=8), {"repair": "insertion", "max_iters": 150}),
-    "regions-routes-adaptive": (lambda: drhg.x_cvrp(150, seed=8), {"repair": "local", "destroy": "adaptive", "max_iters": 150}),
-    "regions-routes-all-depot-edges": (lambda: drhg.x_cvrp(150, seed=8), {"repair": "local", "depot_edges": "all", "max_iters": 60}),
+    "regions-insertion": (
+        lambda: drhg.uniform_tsp(300, seed=7),
+        {"repair": "insertion", "max_iters": 150},
+    ),
+    "regions-covering": (
+        lambda: drhg.uniform_tsp(300, seed=7),
+        {"repair": "local", "destroy": "covering", "max_iters": 150},
+    ),
+    "regions-grid": (
+        lambda: drhg.uniform_tsp(300, seed=7),
+        {"repair": "local", "centres": "grid", "max_iters": 150},
+    ),
+    "regions-routes-local": (
+        lambda: drhg.x_cvrp(150, seed=8),
+        {"repair": "local", "max_iters": 150},
+    ),
+    "regions-routes-insertion": (
+        lambda: drhg.x_cvrp(150, seed=8),
+        {"repair": "insertion", "max_iters": 150},
+    ),
+    "regions-routes-adaptive": (
+        lambda: drhg.x_cvrp(150, seed=8),
+        {"repair": "local", "destroy": "adaptive", "max_iters": 150},
+    ),
+    "regions-routes-all-depot-edges": (
+        lambda: drhg.x_cvrp(150, seed=8),
+        {"repair": "local", "depot_edges": "all", "max_iters": 60},
+    ),
     "neural-200": (lambda: drhg.uniform_tsp(200, seed=9), {"repair": "neural", "max_iters": 40}),
-    "neural-large-600": (lambda: drhg.uniform_tsp(600, seed=9), {"repair": "neural", "max_iters": 20, "alternatives": 2}),
-    "neural-sampled": (lambda: drhg.uniform_tsp(200, seed=9), {"repair": "neural", "max_iters": 20, "sample": True}),
-    "neural-paper": (lambda: drhg.uniform_tsp(100, seed=9), {"repair": "neural", "model": "paper", "max_iters": 4}),
-    "neural-routes": (lambda: drhg.uniform_cvrp(120, seed=9), {"repair": "neural", "max_iters": 30}),
+    "neural-large-600": (
+        lambda: drhg.uniform_tsp(600, seed=9),
+        {"repair": "neural", "max_iters": 20, "alternatives": 2},
+    ),
+    "neural-sampled": (
+        lambda: drhg.uniform_tsp(200, seed=9),
+        {"repair": "neural", "max_iters": 20, "sample": True},
+    ),
+    "neural-paper": (
+        lambda: drhg.uniform_tsp(100, seed=9),
+        {"repair": "neural", "model": "paper", "max_iters": 4},
+    ),
+    "neural-routes": (
+        lambda: drhg.uniform_cvrp(120, seed=9),
+        {"repair": "neural", "max_iters": 30},
+    ),
     "hybrid-200": (lambda: drhg.uniform_tsp(200, seed=9), {"repair": "hybrid", "max_iters": 30}),
-    "hybrid-routes": (lambda: drhg.uniform_cvrp(120, seed=9), {"repair": "hybrid", "max_iters": 30}),
+    "hybrid-routes": (
+        lambda: drhg.uniform_cvrp(120, seed=9),
+        {"repair": "hybrid", "max_iters": 30},
+    ),
     **{
-        f"start-{start}": (lambda: drhg.uniform_tsp(300, seed=7), {"repair": "local", "init": start, "max_iters": 5})
+        f"start-{start}": (
+            lambda: drhg.uniform_tsp(300, seed=7),
+            {"repair": "local", "init": start, "max_iters": 5},
+        )
         for start in ("insertion", "greedy", "space-filling")
     },
     **{
-        f"start-routes-{start}": (lambda: drhg.x_cvrp(150, seed=8), {"repair": "local", "init": start, "max_iters": 5})
+        f"start-routes-{start}": (
+            lambda: drhg.x_cvrp(150, seed=8),
+            {"repair": "local", "init": start, "max_iters": 5},
+        )
         for start in ("insertion", "sweep", "savings", "space-filling")
     },
-}  # fmt: skip
+}
 
 
 def trajectory(name: str) -> dict[str, Any]:
