@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
+import pickle
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +17,18 @@ import reference
 
 import drhg
 from drhg.errors import InstanceError, SolutionError
-from drhg.problem import Instance, Metric, Solution, check, cost, cvrp, tsp, validated, whole_demand
+from drhg.problem import (
+    ALI535,
+    Instance,
+    Metric,
+    Solution,
+    check,
+    cost,
+    cvrp,
+    tsp,
+    validated,
+    whole_demand,
+)
 
 SQUARE = [[0, 0], [0, 3], [4, 3], [4, 0]]
 
@@ -378,3 +395,281 @@ def test_errors_say_where() -> None:
     assert str(InstanceError("odd", line=3)) == "line 3: odd"
     assert str(InstanceError("odd", file="a.tsp")) == "a.tsp: odd"
     assert str(InstanceError("odd", file="a.tsp", line=3)) == "a.tsp:3: odd"
+
+
+# --- degrees and minutes --------------------------------------------------------------------------
+
+
+def test_decimal_degrees_are_refused_with_the_remedy() -> None:
+    with pytest.raises(InstanceError) as caught:
+        tsp([[52.31, 13.24], [48.08, 11.75]], metric="GEO")
+    assert str(caught.value) == (
+        "node 1 (counted from 0) has the coordinate 11.75, but metric GEO reads xy as DDD.MM, "
+        "degrees and minutes below 60; if these are decimal degrees, write 11.45 for 11.75, "
+        "or project them to the plane and choose another metric"
+    )
+    with pytest.raises(InstanceError, match=r"node 0 .* write -24\.48 for -24\.8"):
+        cvrp([[-24.8, 0.0], [0.0, 0.0]], [0, 1], 1, metric=Metric.GEO)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_every_minute_below_sixty_is_read(kind: type) -> None:
+    for degrees in (0, 1, 12, 45, 89):
+        for sign in (1, -1):
+            fine = [[sign * (degrees + m / 100), sign * (2 * degrees + m / 100)] for m in range(60)]
+            assert tsp(np.array(fine, kind), metric="GEO").n == 60
+            for minutes in (60, 61, 99):
+                bad = np.array([[0, sign * (degrees + minutes / 100)]], kind)
+                for xy in (bad, bad[:, ::-1]):
+                    with pytest.raises(InstanceError, match=r"minutes below 60"):
+                        tsp(xy, metric="GEO")
+
+
+def test_the_slips_of_ali535_count_as_they_stand() -> None:
+    slips = tsp(ALI535, metric="GEO")
+    distance = reference.distance(slips, 0, 1)
+    assert slips.distance(0, 1) == distance > 1000
+    with pytest.raises(InstanceError, match="minutes below 60"):
+        tsp([(33.57, 45.80)], metric="GEO")
+
+
+# --- nearly symmetric matrices --------------------------------------------------------------------
+
+
+def test_rounding_noise_in_a_matrix_is_evened_out() -> None:
+    noisy = np.array([[0, 0.1, 2.5], [0.1 + 1e-17 * 2, 0, 7.25], [2.5 * (1 + 9e-10), 7.25, 0]])
+    instance = tsp(matrix=noisy)
+    assert instance.matrix is not None
+    assert np.array_equal(instance.matrix, instance.matrix.T)
+    assert instance.distance(0, 2) == pytest.approx(2.5 * (1 + 4.5e-10), rel=1e-15)
+    assert instance.distance(1, 2) == 7.25
+    assert not instance.integral
+    points = np.random.default_rng(0).random((30, 2)).astype(np.longdouble)
+    apart = np.hypot(*(points[:, None] - points).transpose(2, 0, 1))
+    apart = (apart * (1 + 1e-15 * np.triu(np.ones((30, 30))))).astype(np.float64)
+    assert not np.array_equal(apart, apart.T)
+    assert tsp(matrix=apart).matrix == pytest.approx(apart, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        [[0, 1.5], [1.5 * (1 + 2e-9), 0]],  # more than noise
+        [[0, 0.0, 0.5], [1e-12, 0, 0.5], [0.5, 0.5, 0]],
+        [[0, 10**10], [10**10 + 1, 0]],  # whole numbers have none
+        [[0.0, 1e10], [1e10 + 1, 0.0]],
+        np.array([[0, 1], [2, 0]], dtype=np.uint8),
+    ],
+)
+def test_other_differences_are_not_noise(matrix) -> None:
+    with pytest.raises(InstanceError, match=r"not symmetric \(nodes 0 and 1 \(counted from 0\)\)"):
+        tsp(matrix=matrix)
+
+
+# --- demand in floats -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble, np.uint64])
+def test_whole_demand_in_any_type(kind: type) -> None:
+    demand = np.array([0, 3, 1, 2], kind)
+    plain = cvrp(SQUARE, [0, 3, 1, 2], 4)
+    assert cvrp(SQUARE, demand, 4) == plain
+    assert cvrp(SQUARE, demand, kind(4)) == plain
+    direct = Instance(xy=np.array(SQUARE), demand=demand, capacity=4, name="cvrp")
+    assert direct == plain
+    assert direct.demand is not None
+    assert direct.demand.dtype == np.int64
+    assert type(direct.capacity) is int
+
+
+def test_a_float32_stands_for_its_shortest_decimal() -> None:
+    demand, capacity, scale = whole_demand(np.array([0, 0.1, 2.25], np.float32), np.float32(2.5))
+    assert (demand.tolist(), capacity, scale) == ([0, 10, 225], 250, 100)
+
+
+# --- equality -------------------------------------------------------------------------------------
+
+
+def some_instances() -> list[Instance]:
+    return [
+        tsp(SQUARE),
+        tsp(SQUARE, metric="EUC_2D"),
+        tsp(SQUARE, name="other"),
+        tsp([[0, 0], [0, 3], [4, 3], [4, np.nextafter(0, 1)]]),
+        tsp(SQUARE[:3]),
+        tsp(SQUARE, fixed_edges=[(0, 1)]),
+        tsp([[10.3, 20.15], [1.0, 2.0]], metric="GEO"),
+        tsp(matrix=[[0, 2], [2, 0]]),
+        tsp([[0, 0], [1, 1]], matrix=[[0, 2], [2, 0]]),
+        tsp(matrix=[[0, 2.5], [2.5, 0]]),
+        cvrp(SQUARE, [0, 1, 1, 1], 3),
+        cvrp(SQUARE, [0, 1, 1, 2], 3),
+        cvrp(SQUARE, [0, 1, 1, 1], 4),
+        cvrp(SQUARE, [0, 1, 1, 1], 3, vehicles=2),
+        cvrp(SQUARE, [0, 1, 1, 1], 3, max_distance=99.5),
+        cvrp(SQUARE, [0, 1, 1, 1], 3, max_distance=99.5, service_time=1.0),
+        cvrp(SQUARE, [1, 0, 1, 1], 3, depot=1),
+        cvrp(SQUARE, [0, 0.1, 0.1, 0.1], 0.3),
+        dataclasses.replace(tsp(SQUARE), comment="a square"),
+    ]
+
+
+def test_equal_instances_are_those_that_agree_in_everything() -> None:
+    for i, one in enumerate(some_instances()):
+        for j, other in enumerate(some_instances()):  # built again
+            assert (one == other) is (i == j), (one, other)
+            assert (one != other) is (i != j)
+            assert i != j or hash(one) == hash(other)
+    assert len({*some_instances(), *some_instances()}) == len(some_instances())
+    assert tsp(SQUARE) != SQUARE
+    assert tsp(SQUARE) != Solution([[0, 1, 2, 3]])
+
+
+COPIES = {
+    "pickle": lambda value: pickle.loads(pickle.dumps(value)),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("again", COPIES.values(), ids=COPIES)
+def test_copies_are_equal_and_as_hard_to_change(again) -> None:
+    for instance in some_instances():
+        made = again(instance)
+        assert made == instance
+        assert hash(made) == hash(instance)
+        assert made.distance(0, 1) == instance.distance(0, 1)  # GEO too
+        for array in (made.xy, made.matrix, made.demand, made._radians):
+            assert array is None or not array.flags.writeable
+    for solution in (Solution([[0, 2, 1]]), Solution([[1], [3, 2]]), Solution([])):
+        made = again(solution)
+        assert made == solution
+        assert hash(made) == hash(solution)
+        assert not any(route.flags.writeable for route in made.routes)
+
+
+def test_equal_solutions_have_the_same_routes_in_the_same_order() -> None:
+    plan = Solution([[1, 2], [3]])
+    assert plan == Solution([np.array([1, 2], np.int16), (3,), []])
+    assert hash(plan) == hash(Solution([[1, 2], [3]]))
+    others = ([[1, 2], [4]], [[3], [1, 2]], [[2, 1], [3]], [[1, 2, 3]], [[1], [2, 3]], [])
+    assert all(plan != Solution(other) for other in others)
+    assert plan != [[1, 2], [3]]
+
+
+# --- wrong arguments ------------------------------------------------------------------------------
+
+FOUR = cvrp(SQUARE, [0, 1, 1, 1], 3)
+TOUR = Solution([[0, 1, 2, 3]])
+
+
+def plan_of(**changes: object) -> Instance:
+    given: dict[str, Any] = {"xy": SQUARE, "demand": [0, 1, 1, 1], "capacity": 3} | changes
+    return cvrp(given.pop("xy"), given.pop("demand"), given.pop("capacity"), **given)
+
+
+WRONG_CALLS: dict[str, tuple[Callable[[], object], str]] = {
+    "check of a file": (lambda: check("a.tsp", TOUR), "instance must be an Instance, as drhg.read"),
+    "check of nothing": (lambda: check(None, TOUR), "instance must be an Instance"),
+    "check swapped": (lambda: check(TOUR, FOUR), "instance must be an Instance"),
+    "check of lists": (lambda: check(FOUR, [[1, 2, 3]]), "solution must be a Solution, such as"),
+    "check of None": (lambda: check(FOUR, None), "solution must be a Solution"),
+    "cost of a file": (lambda: cost("a.tsp", TOUR), "instance must be an Instance"),
+    "cost of lists": (lambda: cost(FOUR, [[1, 2, 3]]), "solution must be a Solution"),
+    "validated": (lambda: validated(FOUR, [[1, 2, 3]]), "solution must be a Solution"),
+    "no routes": (lambda: Solution(None), "routes must be a list of lists of node numbers, not N"),
+    "a number of routes": (lambda: Solution(3), "routes must be a list of lists of node numbers"),
+    "routes as text": (lambda: Solution("0 1 2"), "routes must be a list of lists"),
+    "a tour for routes": (lambda: Solution([0, 1]), "routes: a route is a list of node numbers"),
+    "a route of None": (lambda: Solution([None]), "routes: a route is a list of node numbers"),
+    "xy number": (lambda: tsp(5), "xy has shape (), expected (n, 2)"),
+    "xy text": (lambda: tsp("cities.tsp"), "xy must be an array of numbers, not 'cities.tsp'"),
+    "xy file": (lambda: tsp(object()), "xy must be an array of numbers, not <object"),
+    "xy dict": (lambda: tsp({0: (1, 2)}), "xy must be an array of numbers"),
+    "xy bool": (lambda: tsp([[True, False]]), "xy must be an array of numbers"),
+    "xy complex": (lambda: tsp([[1j, 0]]), "xy must be an array of numbers"),
+    "matrix text": (lambda: tsp(matrix="a"), "matrix must be an array of numbers, not 'a'"),
+    "matrix number": (lambda: tsp(matrix=5), "the distance matrix has shape ()"),
+    "metric None": (lambda: tsp(SQUARE, metric=None), "unknown metric None; known: EXACT"),
+    "metric list": (lambda: tsp(SQUARE, metric=["GEO"]), "unknown metric ['GEO']; known: EXACT"),
+    "metric 2.5": (lambda: tsp(SQUARE, metric=2.5), "unknown metric 2.5; known: EXACT"),
+    "name": (lambda: tsp(SQUARE, name=5), "name must be text, not 5"),
+    "no name": (lambda: tsp(SQUARE, name=None), "name must be text, not None"),
+    "comment": (lambda: Instance(xy=SQUARE, comment=5), "comment must be text, not 5"),
+    "fixed None": (lambda: tsp(SQUARE, fixed_edges=None), "fixed_edges must be pairs of nodes"),
+    "fixed number": (lambda: tsp(SQUARE, fixed_edges=5), "fixed_edges must be pairs of nodes"),
+    "fixed flat": (lambda: tsp(SQUARE, fixed_edges=[0, 1]), "fixed_edges must be pairs of nodes"),
+    "fixed words": (
+        lambda: tsp(SQUARE, fixed_edges=[("a", "b")]),
+        "a node of fixed_edges must be a whole number, not 'a'",
+    ),
+    "fixed half": (
+        lambda: tsp(SQUARE, fixed_edges=[(0, 1.5)]),
+        "a node of fixed_edges must be a whole number, not 1.5",
+    ),
+    "demand None": (lambda: plan_of(demand=None), "demand must be an array of numbers, not None"),
+    "demand number": (lambda: plan_of(demand=3), "demand has shape ()"),
+    "demand text": (lambda: plan_of(demand="a"), "demand must be an array of numbers, not 'a'"),
+    "demand ragged": (lambda: plan_of(demand=[[0], [1, 2]]), "demand must be an array of numbers"),
+    "demand with None": (lambda: plan_of(demand=[0, None, 1, 1]), "demand must be numbers"),
+    "demand nan": (lambda: plan_of(demand=[0, math.nan, 1, 1]), "demand must be finite"),
+    "capacity text": (lambda: plan_of(capacity="a"), "capacity must be a finite number, not 'a'"),
+    "capacity None": (lambda: plan_of(capacity=None), "capacity must be a finite number, not None"),
+    "capacity nan": (lambda: plan_of(capacity=math.nan), "capacity must be a finite number"),
+    "capacity huge": (lambda: plan_of(capacity=10**400), "capacity must be a finite number"),
+    "capacity list": (lambda: plan_of(capacity=[3]), "capacity must be a finite number, not [3]"),
+    "capacity True": (lambda: plan_of(capacity=True), "capacity must be a finite number, not True"),
+    "capacity third": (lambda: plan_of(capacity=10 / 3), "demand or capacity is not a decimal"),
+    "vehicles half": (lambda: plan_of(vehicles=2.5), "vehicles must be a whole number, not 2.5"),
+    "vehicles text": (lambda: plan_of(vehicles="2"), "vehicles must be a whole number, not '2'"),
+    "vehicles nan": (lambda: plan_of(vehicles=math.nan), "vehicles must be a whole number"),
+    "vehicles digits": (lambda: plan_of(vehicles="9" * 99), "vehicles must be a whole number"),
+    "depot text": (lambda: plan_of(depot="a"), "depot must be a whole number, not 'a'"),
+    "depot None": (lambda: plan_of(depot=None), "depot must be a whole number, not None"),
+    "depot half": (lambda: plan_of(depot=0.5), "depot must be a whole number, not 0.5"),
+    "depot negative": (lambda: plan_of(depot=-1), "depot -1 is not one of the nodes 0 .. 3"),
+    "limit text": (lambda: plan_of(max_distance="a"), "max_distance must be a finite number >= 0"),
+    "limit inf": (lambda: plan_of(max_distance=math.inf), "max_distance must be a finite number"),
+    "service None": (lambda: plan_of(service_time=None), "service_time must be a finite number"),
+    "service list": (lambda: plan_of(service_time=[1]), "service_time must be a finite number"),
+    "instance demand": (lambda: Instance(xy=SQUARE, demand="a", capacity=3), "demand must be an"),
+    "instance capacity": (
+        lambda: dataclasses.replace(FOUR, capacity=3.5),
+        "capacity must be a whole number, not 3.5",
+    ),
+    "instance scale": (
+        lambda: dataclasses.replace(FOUR, demand_scale="a"),
+        "demand_scale must be a whole number, not 'a'",
+    ),
+    "instance scale of digits": (
+        lambda: dataclasses.replace(FOUR, demand_scale=10**5000),
+        "demand_scale must be a power of ten, not ",
+    ),
+    "instance vehicles": (
+        lambda: dataclasses.replace(FOUR, vehicles=2.5),
+        "vehicles must be a whole number, not 2.5",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "words"), WRONG_CALLS.values(), ids=WRONG_CALLS)
+def test_wrong_arguments_are_named(call: Callable[[], object], words: str) -> None:
+    with pytest.raises((InstanceError, SolutionError)) as caught:
+        call()
+    assert str(caught.value).startswith(words)
+    assert len(str(caught.value)) < 300
+
+
+def test_whole_numbers_come_in_many_types() -> None:
+    plain = plan_of(vehicles=2, depot=0, max_distance=50.0, service_time=1.0)
+    for kind in (float, np.int8, np.float32, Decimal, Fraction):
+        same = plan_of(
+            capacity=kind(3),
+            vehicles=kind(2),
+            depot=kind(0),
+            max_distance=kind(50),
+            service_time=kind(1),
+        )
+        assert same == plain
+        assert type(same.vehicles) is int
+        assert type(same.max_distance) is float

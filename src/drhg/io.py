@@ -665,7 +665,7 @@ _Row: TypeAlias = tuple[int | None, dict[str, Any]]  # an object, and its line i
 def _solution_rows(data: bytes) -> list[_Row]:
     lines = [(i, line) for i, line in enumerate(data.split(b"\n"), start=1) if line.strip()]
     rows: list[tuple[int | None, Any]]
-    if len(lines) > 1 and lines[0][1].rstrip().endswith(b"}") and lines[1][1].startswith(b"{"):
+    if len(lines) > 1 and lines[0][1].strip()[-1:] + lines[1][1].strip()[:1] == b"}{":
         rows = [(number, _load_json(line, number)) for number, line in lines]
     else:
         rows = [(None, _load_json(data))]

@@ -133,7 +133,7 @@ def _array(name: str, values: Any) -> npt.NDArray[Any]:
         array = np.asarray(values)
     except (TypeError, ValueError):  # rows of unequal length
         array = np.asarray("")
-    if array.dtype.kind not in "iufO":
+    if array.dtype.kind not in "iufO" or (array.dtype.kind == "O" and array.ndim == 0):
         raise InstanceError(f"{name} must be an array of numbers, not {shown(values)}")
     return array
 
