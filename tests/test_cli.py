@@ -29,7 +29,9 @@ from drhg import cli, report, weights, workers
 from drhg.cli import shell as cli_shell
 from drhg.construct import STARTS
 from drhg.io import write_instance
-from drhg.solver import REPAIRS, RegionOptions, Result, TracePoint
+from drhg.methods import REPAIRS
+from drhg.solver import Result, TracePoint
+from drhg.warmup import METHODS
 
 TSP = """NAME: square
 TYPE: TSP
@@ -117,9 +119,7 @@ class Prepared:
 @pytest.fixture
 def prepared(monkeypatch: pytest.MonkeyPatch) -> Prepared:
     stand_in, module = Prepared(), ModuleType("drhg.solver")
-    vars(module).update(
-        solve=stand_in.solve, REPAIRS=REPAIRS, RegionOptions=RegionOptions, TracePoint=TracePoint
-    )
+    vars(module).update(solve=stand_in.solve, TracePoint=TracePoint)
     monkeypatch.setitem(sys.modules, "drhg.solver", module)
     monkeypatch.setattr(drhg, "solver", module, raising=False)
     return stand_in
@@ -507,46 +507,124 @@ cli.main()
 # --- wrong command lines and wrong files --------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["solve"], "Missing argument"),
-        (["solve", "square.tsp", "--colour"], "No such option"),
-        (["solve", "square.tsp", "-t", "-1"], "--time-limit"),
-        (["solve", "square.tsp", "-t", "nan"], "--time-limit"),
-        (["solve", "square.tsp", "--target", "nan"], "--target"),
-        (["solve", "square.tsp", "-t", "soon"], "--time-limit"),
-        (["solve", "square.tsp", "--repair", "glue"], "one of: auto"),
-        (["solve", "square.tsp", "-i", "nowhere"], "neither a start"),
-        (["solve", "square.tsp", "-f", "xml"], "xml"),
-        (["generate", "spiral"], "spiral"),
-        (["solve", "square.tsp", "--k", "5,9"], "--k is for a search by regions"),
-        (["solve", "square.tsp", "--repair", "local", "--k", "5"], "LOW,HIGH"),
-        (["solve", "square.tsp", "--repair", "local", "--k", "9,5"], "low <= high"),
-        (["solve", "square.tsp", "--repair", "local", "--model", "economy"], "--model is for"),
-        (["solve", "square.tsp", "--repair", "neural", "--device", "tpu"], "unknown device"),
-        (["solve", "square.tsp", "--repair", "local", "--centres", "x"], "unknown centres"),
-        (["solve", "square.tsp", "--batch"], "--batch is for --repair neural"),
-        (
-            ["solve", "a.tsp", "--repair", "neural", "--batch", "-i", "square.tour"],
-            "--batch starts",
-        ),
-        (["label", "-n", "4", "-c", "1", "--data", "x"], "--nodes"),
-        (["train", "x.toml", "--data", "x"], "--out"),
-        (["plot", "square.tsp", "--training", "log.jsonl"], "an instance"),
-        (["plot"], "an instance"),
-        (["plot", "square.tsp", "--film", "--animate"], "an instance"),
-        (["plot", "square.tsp", "--trace", "run.jsonl"], "an instance"),
-        (["paint"], "No such command"),
-    ],
-)
-def test_usage_errors_are_one_line(here: Path, arguments: list[str], words: str) -> None:
-    result = shell(*arguments, cwd=here)
-    assert result.returncode == 2
-    assert result.stdout == ""
-    assert result.stderr.startswith("drhg: ")
+WRONG = [line.split(" | ") for line in """
+solve | 2 | Missing argument
+solve square.tsp --colour | 2 | No such option
+solve square.tsp -t -1 | 2 | --time-limit
+solve square.tsp -t nan | 2 | --time-limit
+solve square.tsp -t soon | 2 | --time-limit
+solve square.tsp --target nan | 2 | --target
+solve square.tsp -n 1.5 | 2 | --max-iters
+solve square.tsp --no-improve 0 | 2 | --no-improve
+solve square.tsp -s -1 | 2 | --seed
+solve square.tsp --threads -5 | 2 | --threads
+solve square.tsp -j 0 | 2 | --jobs
+solve square.tsp --vehicles 0 | 2 | --vehicles
+solve square.tsp --vehicles 2 | 3 | square.tsp: --vehicles is for a CVRP
+solve cross.vrp --vehicles 1 | 3 | cross.vrp: total demand
+solve square.tsp --repair glue | 2 | one of: auto
+solve square.tsp --repair neural --model nobody | 3 | no weights named 'nobody'
+solve square.tsp --repair neural --model square.tsp | 3 | square.tsp: not usable as weights
+solve square.tsp --library fast_tsp | 2 | --library is for repair 'library' only
+solve square.tsp --repair local --destroy glue | 2 | destroy
+solve square.tsp --repair local --destroy strings | 3 | 'strings' is for routes
+solve square.tsp --repair local --depot-edges all | 3 | is for routes
+solve square.tsp --k 5,9 | 2 | --k is for a search by regions
+solve square.tsp --repair local --k 5 | 2 | LOW,HIGH
+solve square.tsp --repair local --k 9,5 | 2 | low <= high
+solve square.tsp --repair local --model economy | 2 | --model is for
+solve square.tsp --repair local --centres x | 2 | centres
+solve square.tsp --repair neural --alternatives 0 | 2 | --alternatives
+solve square.tsp --repair neural --device tpu | 2 | device
+solve square.tsp --batch | 2 | --batch is for --repair neural
+solve a.tsp --repair neural --batch -i square.tour | 2 | --batch starts
+solve square.tsp --batch --repair neural -j 2 | 2 | choose one
+solve square.tsp -j 2 --trace t.jsonl | 2 | --trace follows one search
+solve square.tsp -i nowhere | 2 | neither a start
+solve square.tsp -i . | 3 | must end in
+solve square.tsp -i cross.vrp | 3 | must end in
+solve square.tsp -o square.tsp | 2 | square.tsp is an instance: it would be overwritten
+solve square.tsp -o | 2 | requires an argument
+solve square.tsp square.tsp -o out | 2 | two instances are called 'square'
+solve square.tsp cross.vrp -o one.tour | 2 | one.tour is one file, but there are 2 instances
+solve square.tsp -f xml | 2 | xml
+solve . | 3 | .: not a regular file
+solve missing.tsp | 3 | missing.tsp: cannot be read
+solve square.tour | 3 | square.tour:2: TYPE 'TOUR'
+check square.tsp | 2 | Missing argument 'SOLUTION'
+check square.tsp missing.tour | 3 | missing.tour: cannot be read
+check square.tsp cross.vrp | 3 | must end in
+check cross.vrp square.tour | 3 | a tour is for a TSP
+check square.tsp square.tour extra | 2 | extra
+generate | 2 | Missing argument 'KIND'
+generate spiral | 2 | spiral
+generate uniform-tsp -n 0 | 2 | --nodes
+generate uniform-tsp -n 5 -o x.vrp | 3 | x.vrp: the file's name must end in .tsp
+plot | 2 | an instance
+plot square.tsp --training log.jsonl | 2 | an instance
+plot square.tsp --film --animate | 2 | an instance
+plot square.tsp --trace run.jsonl | 2 | an instance
+plot square.tsp -o a.docx | 3 | a.docx: the name of this picture must end in .png
+plot --trace missing.jsonl | 3 | missing.jsonl: No such file
+plot --training square.tsp | 3 | square.tsp:1: not a line of a training log
+label -n 4 -c 1 --data x | 2 | --nodes
+label -n 5 -c 1 --data square.tsp | 2 | cannot write to the folder square.tsp
+train missing.toml --data x --out y | 3 | missing.toml: No such file
+train square.tsp --data x --out square.tsp | 2 | cannot write to the folder square.tsp
+train x.toml --data x | 2 | --out
+models --model nobody | 3 | no weights named 'nobody'
+bench paint | 2 | No such command
+bench tsp --repair glue | 2 | one of: auto
+bench tsp --instances 0 | 2 | --instances
+bench repeat missing.jsonl | 3 | missing.jsonl: 
+bench references glue | 2 | one of: tsp
+paint | 2 | No such command
+--colour | 2 | No such option
+""".strip().splitlines()]  # fmt: skip
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(("line", "code", "words"), WRONG, ids=[line for line, *_ in WRONG])
+def test_a_wrong_command_line_is_told_in_one_line_at_once(
+    line: str,
+    code: str,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from drhg import plotting  # noqa: F401
+    from drhg.benchmark import rows, run, suites  # noqa: F401
+
+    monkeypatch.setattr(sys, "argv", ["drhg", *line.split()])
+    before, began = sorted(Path().rglob("*")), time.process_time()
+    found = cli._run()
+    seconds = time.process_time() - began
+    shown = capsys.readouterr()
+    assert (found, shown.out) == (int(code), ""), shown.err
+    assert shown.err.startswith("drhg: ")
+    assert shown.err.count("\n") == 1
+    assert words in shown.err
+    assert "--unknown" not in shown.err
+    assert sorted(Path().rglob("*")) == before
+    assert seconds < 0.3  # of the processor, imports aside
+
+
+def test_a_wrong_command_line_as_a_user_types_it(here: Path) -> None:
+    result = shell("solve", "square.tsp", "--repair", "glue", cwd=here)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("drhg: Invalid value for --repair: 'glue' is not one of: ")
     assert result.stderr.count("\n") == 1
-    assert words in result.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["bench"]], ids=" ".join)
+def test_no_command_at_all_is_answered_with_help(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["drhg", *words])
+    assert cli._run() == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith(f"Usage: {' '.join(['drhg', *words])} [OPTIONS] COMMAND ...\n\n")
 
 
 BAD_FILES = {
@@ -742,6 +820,67 @@ def test_processes_for_real(three: list[str]) -> None:
         zip(three, [40, 68, 40], strict=True)
     )
     assert "3 of 3 done" in result.stderr
+
+
+# --- compilation --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Compiled:
+    done: int
+    total: int
+    what: str
+    seconds: float
+
+
+@pytest.fixture
+def warming(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Stands in for `drhg.warmup`; keeps what it was asked for."""
+    asked: list[Any] = []
+    module = ModuleType("drhg.warmup")
+
+    def warmup(methods: list[str] | None = None, *, on_progress: Any) -> float:
+        asked.append(methods)
+        for done in range(1, 4 if len(asked) == 1 else 1):
+            on_progress(Compiled(done, 3, f"kernel {done}", float(done)))
+        return 12.3
+
+    vars(module).update(warmup=warmup, METHODS={"tsp": (), "cvrp": ()})
+    monkeypatch.setitem(sys.modules, "drhg.warmup", module)
+    return asked
+
+
+def test_warmup(warming: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "BAR_EVERY", 0.0)
+    first = run("warmup")
+    assert (first.exit_code, warming) == (0, [None])
+    assert first.stdout.startswith("compiled in 12 s; kept in ")
+    assert first.stderr.splitlines()[-1] == "drhg: compiled 3 of 3, 3 s, last kernel 3"
+    second = run("warmup", "tsp", "cvrp", "-q")
+    assert warming[1:] == [["tsp", "cvrp"]]
+    assert second.stdout.startswith("everything was compiled before (")
+    wrong = run("warmup", "tsp", "glue")
+    assert (wrong.exit_code, len(warming)) == (2, 2)
+    assert "'glue' is not one of: tsp, cvrp." in wrong.stderr
+
+
+def test_help_names_every_method_to_compile() -> None:
+    text = " ".join(run("warmup", "--help").stdout.split())
+    for method in METHODS:
+        assert re.search(rf"Only for these: [^.]*\b{method}\b", text), method
+
+
+def test_warmup_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = TerminalText()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    with report.Bar("compiled", quiet=False) as bar:
+        bar(Compiled(2, 3, "kernel [2]", 1.0))
+        time.sleep(0.3)
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue())
+    assert "2/3 0:00:00 kernel [2]" in text
+    assert "drhg:" not in text
 
 
 # --- networks -----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from drhg.errors import DrhgError
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("drhg")
 LOG_EVERY = 1.0  # seconds between plain log lines, at least
+BAR_EVERY = 3.0  # and between those about something of known length
 TALLY_EVERY = 60.0  # seconds between those of many searches, at most
 
 
@@ -205,6 +206,58 @@ class Tally(_Progress):
         return [f"[bold]{first}[/bold]", *rest]
 
 
+class Step(Protocol):
+    """How far something of known length has come."""
+
+    @property
+    def done(self) -> int: ...
+    @property
+    def total(self) -> int: ...
+    @property
+    def what(self) -> str: ...
+    @property
+    def seconds(self) -> float: ...
+
+
+class Bar:
+    """Progress of known length on stderr: a bar on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, verb: str, quiet: bool) -> None:
+        self.done = 0
+        self._verb, self._quiet = verb, quiet
+        self._logged = time.monotonic()
+        self._bar: Any = None
+
+    def __enter__(self) -> Self:
+        console = _console(stderr=True)
+        if console.is_terminal and not self._quiet:
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+            from rich.progress import TimeElapsedColumn as Elapsed
+
+            words = TextColumn("{task.description}", markup=False)
+            self._bar = Progress(
+                BarColumn(), MofNCompleteColumn(), Elapsed(), words, console=console, transient=True
+            )
+            self._bar.__enter__()
+            self._task = self._bar.add_task("", total=None)
+            self._quiet = True  # nothing but the bar
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(*error)
+
+    def __call__(self, step: Step) -> None:
+        self.done = step.done
+        if self._bar is not None:
+            self._bar.update(
+                self._task, completed=step.done, total=step.total, description=step.what
+            )
+        elif not self._quiet and time.monotonic() - self._logged >= BAR_EVERY:
+            self._logged = time.monotonic()
+            say(f"{self._verb} {step.done} of {step.total}, {step.seconds:.0f} s, last {step.what}")
+
+
 class Report:
     """Results on stdout, in the order of their files: as JSON, each as soon as all before it have
     ended, or as one table at the end. The table may go to stderr instead, or nowhere."""
@@ -229,8 +282,7 @@ class Report:
                 self._print(path, result)
         results = [result for _, result in left if result is not None]
         if results and not self._json and not self._silent:
-            console = _console(self._stderr)
-            console.print(_table(results, console))
+            _print_results(results, _console(self._stderr))
 
     def _print(self, path: Path, result: Result | None) -> None:
         if result is not None:
@@ -248,53 +300,76 @@ def row_of(path: Path, result: Result) -> dict[str, Any]:
     return row | ({"unplaced": list(result.unplaced)} if result.unplaced else {})
 
 
-def _table(results: Sequence[Result], console: Console) -> RenderableType:
-    """One row per result; on a narrow terminal with fewer columns, so that names stay whole."""
-    columns = ["n", "cost", "routes", "time", "iterations", "status"]
-    table = _table_of(results, columns)
-    endless = console.options.update(width=10_000)
-    for least in ("iterations", "routes", "n", "time"):
-        if console.measure(table, options=endless).maximum <= console.width:
-            break
-        columns.remove(least)
-        table = _table_of(results, columns)
-    return table
-
-
-def _table_of(results: Sequence[Result], columns: Sequence[str]) -> Table:
-    from rich import box
+def _print_results(results: Sequence[Result], console: Console) -> None:
     from rich.markup import escape
+
+    headings = ["name", "n", "cost", "routes", "time", "iterations", "status"]
+    styles = {"infeasible": "red", "no_search": "red", "interrupted": "yellow"}
+    rows = []
+    for r in results:
+        style = styles.get(r.status, "default")
+        rows.append(
+            [
+                escape(r.instance.name),
+                f"{r.instance.n:,}",
+                f"[bold]{_number(r.cost)}[/bold]",
+                f"{len(r.solution.routes):,}" if r.instance.is_cvrp else "",
+                f"{r.seconds:.1f} s",
+                f"{r.iterations:,}",
+                f"[{style}]{r.status}[/{style}]",
+            ]
+        )
+    _print_fitting(console, headings, rows, headings[1:-1], ("iterations", "routes", "n", "time"))
+
+
+def print_table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], least: Sequence[str] = ()
+) -> None:
+    """Any table on stdout; those columns that matter least go first where there is no room."""
+    from rich.markup import escape
+
+    _print_fitting(_console(), headings, [list(map(escape, row)) for row in rows], (), least)
+
+
+def _print_fitting(
+    console: Console,
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numbers: Sequence[str],
+    least: Sequence[str],
+) -> None:
+    """A table of markup, without those of the least columns for which words would be broken."""
+    shown, going = list(headings), list(least)
+    endless = console.options.update(width=10_000)
+    while True:
+        table = _table(headings, rows, shown, numbers)
+        fits = console.measure(table, options=endless).minimum <= console.width
+        if fits or not going:
+            break
+        shown.remove(going.pop(0))
+    table.columns[0].no_wrap = fits  # names are split only if nothing else helps
+    console.print(table)
+
+
+def _table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    shown: Sequence[str],
+    numbers: Sequence[str],
+) -> Table:
+    from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("name", overflow="fold")
-    for heading in columns:
-        justify: Any = "left" if heading == "status" else "right"
-        table.add_column(heading, justify=justify, no_wrap=True)
-    for r in results:
-        style = {"infeasible": "red", "no_search": "red", "interrupted": "yellow"}.get(r.status, "")
-        cells = {
-            "n": f"{r.instance.n:,}",
-            "cost": f"[bold]{_number(r.cost)}[/bold]",
-            "routes": f"{len(r.solution.routes):,}" if r.instance.is_cvrp else "",
-            "time": f"{r.seconds:.1f} s",
-            "iterations": f"{r.iterations:,}",
-            "status": f"[{style}]{r.status}[/{style}]" if style else r.status,
-        }
-        table.add_row(escape(r.instance.name), *(cells[heading] for heading in columns))
-    return table
-
-
-def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Any table on stdout."""
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(*headings, box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in shown:
+        justify: Any = "right" if heading in numbers else "left"
+        whole = heading in numbers or heading == "status"
+        table.add_column(heading, justify=justify, overflow="fold", no_wrap=whole)
     for row in rows:
-        table.add_row(*map(escape, row))
-    _console().print(table)
+        table.add_row(
+            *(cell for heading, cell in zip(headings, row, strict=True) if heading in shown)
+        )
+    return table
 
 
 def _console(stderr: bool = False) -> Console:

@@ -1,4 +1,4 @@
-"""The command line: `drhg solve | check | generate | plot | label | train | models`.
+"""The command line: `drhg solve | check | generate | plot | label | train | models | warmup`.
 
 Results go to stdout, everything else to stderr. Nothing heavy is imported before a command needs
 it, and the signal handler stands before that, so an interrupt at any moment ends cleanly.
@@ -44,6 +44,7 @@ from drhg.cli.targets import (
     try_file,
 )
 from drhg.cli.training import app as training_commands
+from drhg.cli.warming import app as warming_commands
 from drhg.errors import DrhgError
 from drhg.help_pages import App, epilog
 from drhg.report import Report, Tally, Trace, View, read_log, read_trace, say
@@ -124,14 +125,19 @@ def _run() -> int:
 def _explain(error: Exception) -> int:
     """One line on stderr, and the exit code."""
     if isinstance(error, UsageError):
+        context: Any = getattr(error, "ctx", None)
+        if type(error).__name__ == "NoArgsIsHelpError":  # no command at all
+            typer.echo(context.get_help(), err=True)
+            return USAGE
         message = error.format_message() if hasattr(error, "format_message") else str(error)
-        if message:  # else no command at all: the help has been shown
-            context = getattr(error, "ctx", None)
-            path = context.command_path if context is not None else "drhg"
-            say(f"{message} Try '{path} --help'." if message.endswith(".") else message)
+        path = context.command_path if context is not None else "drhg"
+        say(f"{message} Try '{path} --help'." if message.endswith(".") else message)
         return USAGE
     if isinstance(error, BrokenPipeError):
         return SOME_FAILED
+    if isinstance(error, OSError) and error.filename is not None:
+        say(f"{error.filename}: {error.strerror}")
+        return BAD_INPUT
     if isinstance(error, DrhgError):
         say(str(error))
         return BAD_INPUT
@@ -412,7 +418,7 @@ def solve(
 
 def _known_names(init: str, repair: str) -> None:
     """Refuse unknown names before any file is read."""
-    from drhg.solver import REPAIRS
+    from drhg.methods import REPAIRS
 
     if repair not in REPAIRS:
         known = ", ".join(REPAIRS)
@@ -436,14 +442,14 @@ def _range(text: str | None) -> tuple[int, int] | None:
 
 def _known_options(repair: str, regions: dict[str, Any], batch: bool, init: str) -> None:
     """Refuse what the chosen search would not use, as the solver does, but before reading files."""
-    from drhg.solver import RegionOptions
+    from drhg.methods import RegionOptions
 
     try:
         RegionOptions(**regions).check(repair, None)
     except DrhgError as error:
-        raise typer.BadParameter(
-            f"--{error.reason.replace('depot_edges', 'depot-edges')}."
-        ) from None
+        reason = error.reason.replace("depot_edges", "depot-edges")
+        is_option = reason.split()[0].replace("-", "_") in regions
+        raise typer.BadParameter(f"{'--' * is_option}{reason}.") from None
     if batch and repair != "neural":
         raise typer.BadParameter("--batch is for --repair neural only.")
     if batch and init not in _starts():
@@ -943,7 +949,8 @@ def _known_picture(picture: Path, suffixes: Sequence[str]) -> None:
     """Refuse a picture that cannot be written before any time is spent on it."""
     with blaming(picture):
         if picture.suffix.lower() not in suffixes:
-            raise DrhgError(f"this picture ends in {' or '.join(suffixes)}", file=str(picture))
+            reason = f"the name of this picture must end in {' or '.join(suffixes)}"
+            raise DrhgError(reason, file=str(picture))
     try_file(picture, "--output")
 
 
@@ -953,3 +960,4 @@ def _with_folder(picture: Path) -> Path:
 
 
 app.add_typer(training_commands)
+app.add_typer(warming_commands)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from drhg.cli.shell import BAD_INPUT, OK, STOP, Format, blaming
+from drhg.cli.targets import try_folder
 from drhg.errors import DrhgError, ModelError
 from drhg.help_pages import App, epilog
 from drhg.report import print_table, say
@@ -63,6 +64,7 @@ def label(
     ] = None,
 ) -> None:  # fmt: skip
     """Label uniform random instances with near-optimal tours or routes, to learn from."""
+    try_folder(data, "--data")
     with STOP.patient(), blaming(data):
         from drhg.training.labels import label
 
@@ -122,6 +124,9 @@ def train(
     ] = False,
 ) -> None:  # fmt: skip
     """Train a network that repairs, from labels."""
+    try_folder(out, "--out")
+    with blaming(config):
+        config.stat()  # before torch is loaded, which takes seconds
     with STOP.patient(), blaming(config):
         trainer = _trainer()
         trainer.train(
@@ -192,7 +197,8 @@ def models(
             print(json.dumps(row))
     elif found:
         headings = ["name", "problem", "network", "parameters", "k", "gaps", "sha256"]
-        print_table(headings, [_cells(row) for row in found])
+        least = ("sha256", "network", "parameters", "gaps")
+        print_table(headings, [_cells(row) for row in found], least)
     raise typer.Exit(BAD_INPUT if failed else OK)
 
 
