@@ -30,8 +30,8 @@ from drhg.cli import shell as cli_shell
 from drhg.construct import STARTS
 from drhg.io import write_instance
 from drhg.methods import REPAIRS
+from drhg.precompile import METHODS
 from drhg.solver import Result, TracePoint
-from drhg.warmup import METHODS
 
 TSP = """NAME: square
 TYPE: TSP
@@ -100,6 +100,7 @@ class Prepared:
 
     status: str = "time"
     unplaced: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
     calls: list[dict[str, Any]] = field(default_factory=list)
 
     def solve(self, instance: drhg.Instance, **options: Any) -> Result:
@@ -112,8 +113,9 @@ class Prepared:
             options["on_improve"](TracePoint(0.1 * i, i, 50 - i), solution)
         value = drhg.cost(instance, solution)
         return Result(
-            instance, solution, value, self.status, 1.25, 7, 3, "local", (), self.unplaced
-        )
+            instance, solution, value, self.status, 1.25, 7, 3, "local", (), self.unplaced,
+            warnings=self.warnings,
+        )  # fmt: skip
 
 
 @pytest.fixture
@@ -130,7 +132,7 @@ def test_json_has_the_documented_keys() -> None:
     tsp, vrp = run("solve", "square.tsp", "-f", "json"), run("solve", "cross.vrp", "-f", "json")
     assert tsp.exit_code == vrp.exit_code == 0
     first, second = json.loads(tsp.stdout), json.loads(vrp.stdout)
-    more = {"status", "seconds", "iterations", "seed", "repair"}
+    more = {"status", "seconds", "compile_seconds", "iterations", "seed", "method", "warnings"}
     for row, answer in ((first, "tour"), (second, "routes")):
         assert list(row)[: len(JSON_KEYS)] == JSON_KEYS
         assert set(row) >= {answer, *more}
@@ -419,11 +421,12 @@ def test_many_customers_left_out_are_counted(prepared: Prepared) -> None:
 @pytest.mark.usefixtures("here")
 def test_no_search_has_an_exit_code_of_its_own(prepared: Prepared) -> None:
     prepared.status, prepared.unplaced = "no_search", (2,)
+    prepared.warnings = ("nobody searched",)
     result = run("solve", "cross.vrp", "-q", "-o", "plan.sol")
     assert result.exit_code == 5
     assert result.stderr == (
-        "drhg: cross.vrp: no search took place (time was up before it began); "
-        "left out: node 3 of the file\n"
+        "drhg: cross.vrp: nobody searched\n"
+        "drhg: cross.vrp: the first plan is not feasible; left out: node 3 of the file\n"
     )
     assert not Path("plan.sol").exists()
     assert " 5  no search took place" in run("--help").stdout
@@ -576,7 +579,7 @@ models --model nobody | 3 | no weights named 'nobody'
 bench paint | 2 | No such command
 bench tsp --repair glue | 2 | one of: auto
 bench tsp --instances 0 | 2 | --instances
-bench repeat missing.jsonl | 3 | missing.jsonl: 
+bench repeat missing.jsonl | 3 | missing.jsonl:
 bench references glue | 2 | one of: tsp
 paint | 2 | No such command
 --colour | 2 | No such option
@@ -835,9 +838,9 @@ class Compiled:
 
 @pytest.fixture
 def warming(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Stands in for `drhg.warmup`; keeps what it was asked for."""
+    """Stands in for `drhg.precompile`; keeps what it was asked for."""
     asked: list[Any] = []
-    module = ModuleType("drhg.warmup")
+    module = ModuleType("drhg.precompile")
 
     def warmup(methods: list[str] | None = None, *, on_progress: Any) -> float:
         asked.append(methods)
@@ -846,7 +849,7 @@ def warming(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return 12.3
 
     vars(module).update(warmup=warmup, METHODS={"tsp": (), "cvrp": ()})
-    monkeypatch.setitem(sys.modules, "drhg.warmup", module)
+    monkeypatch.setitem(sys.modules, "drhg.precompile", module)
     return asked
 
 
@@ -964,7 +967,9 @@ def test_training_without_torch_says_what_to_install(
     monkeypatch.delitem(sys.modules, "drhg.training.trainer", raising=False)
     monkeypatch.delitem(sys.modules, "drhg.model", raising=False)
     monkeypatch.delattr("drhg.training.trainer", raising=False)
-    result = run("train", "x.toml", "--data", str(tmp_path), "--out", str(tmp_path / "run"))
+    config = tmp_path / "x.toml"
+    config.touch()
+    result = run("train", str(config), "--data", str(tmp_path), "--out", str(tmp_path / "run"))
     assert result.exit_code == 3
     assert "install the extra `train`" in result.stderr
     assert "drhg[" not in result.stderr  # no package index has it

@@ -286,18 +286,7 @@ class Report:
 
     def _print(self, path: Path, result: Result | None) -> None:
         if result is not None:
-            print(json.dumps(row_of(path, result)), flush=True)
-
-
-def row_of(path: Path, result: Result) -> dict[str, Any]:
-    """A result as an object of JSON; nodes count from 0."""
-    from drhg.io import solution_row
-
-    row = solution_row(result.instance, result.solution, result.cost, file=path) | {
-        "status": result.status, "seconds": round(result.seconds, 3),
-        "iterations": result.iterations, "seed": result.seed, "repair": result.repair,
-    }  # fmt: skip
-    return row | ({"unplaced": list(result.unplaced)} if result.unplaced else {})
+            print(result.to_json(path), flush=True)
 
 
 def _print_results(results: Sequence[Result], console: Console) -> None:

@@ -70,8 +70,8 @@ EXIT_CODES = (
     "  2  the command line is wrong\n"
     "  3  an instance or a solution is not valid\n"
     "  4  no feasible solution was found; the customers left out are named\n"
-    "  5  no search took place (time was up before it began), and the first plan\n"
-    "     leaves customers out\n"
+    "  5  no search took place (say, time was up before it began), and the first\n"
+    "     plan leaves customers out\n"
     "  130, 143  interrupted (Ctrl-C, SIGTERM), with the best solution written"
 )
 
@@ -628,7 +628,7 @@ def _solve_batch(jobs: Sequence[Job], options: SolveOptions, report: Report, tra
 
 def _deliver(job: Job, result: Result, output: Path | None, report: Report) -> None:
     """Write and report a result, each even if the other fails; `typer.Exit` tells what did."""
-    for warning in getattr(result, "warnings", ()):
+    for warning in result.warnings:
         say(f"{job.path}: {warning}")
     code = {"infeasible": INFEASIBLE, "no_search": NO_SEARCH}.get(result.status)
     try:
@@ -647,9 +647,8 @@ def _left_out(result: Result, path: Path) -> str:
     from drhg.problem import from_zero
 
     shown, more = result.unplaced[:20], len(result.unplaced) - 20
-    reason = "no feasible solution found"
-    if result.status == "no_search":
-        reason = "no search took place (time was up before it began)"
+    searched = result.status == "infeasible"
+    reason = "no feasible solution found" if searched else "the first plan is not feasible"
     nodes = in_file_numbers(from_zero(*shown), path) + (f" and {more} more" if more > 0 else "")
     return f"{reason}; left out: {nodes}"
 

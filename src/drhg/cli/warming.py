@@ -28,12 +28,12 @@ def warmup(
         list[str] | None,
         typer.Argument(metavar="METHOD",
                        help="Only for these: tsp, cvrp (what `drhg solve` does by default), local, "
-                            "neural, paper, training."),
+                            "neural, paper."),
     ] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress.")] = False,
 ) -> None:  # fmt: skip
-    """Compile everything once, so that no later run has to."""
-    warming = import_module("drhg.warmup")
+    """Compile everything that `drhg solve` needs, so that no later run has to."""
+    warming = import_module("drhg.precompile")
     unknown = [method for method in methods or () if method not in warming.METHODS]
     if unknown:
         known = ", ".join(warming.METHODS)
