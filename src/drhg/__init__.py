@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 from drhg.errors import DrhgError, InstanceError, ModelError, SolutionError
 
 if TYPE_CHECKING:
+    from drhg.criteria import Progress
     from drhg.generate import clustered_tsp, uniform_cvrp, uniform_tsp, x_cvrp
     from drhg.io import read, read_solution, write_solution
+    from drhg.precompile import WarmupProgress, warmup
     from drhg.problem import Instance, Metric, Solution, check, cost, cvrp, tsp
-    from drhg.solver import Result, solve, solve_many
+    from drhg.solver import Result, TracePoint, solve, solve_many
 
 __version__ = "0.1.0"
 
@@ -37,9 +39,13 @@ _LAZY = {
     "clustered_tsp": "generate",
     "uniform_cvrp": "generate",
     "x_cvrp": "generate",
+    "Progress": "criteria",
     "Result": "solver",
+    "TracePoint": "solver",
     "solve": "solver",
     "solve_many": "solver",
+    "WarmupProgress": "precompile",
+    "warmup": "precompile",
 }
 
 __all__ = [
@@ -48,9 +54,12 @@ __all__ = [
     "InstanceError",
     "Metric",
     "ModelError",
+    "Progress",
     "Result",
     "Solution",
     "SolutionError",
+    "TracePoint",
+    "WarmupProgress",
     "check",
     "clustered_tsp",
     "cost",
@@ -62,12 +71,19 @@ __all__ = [
     "tsp",
     "uniform_cvrp",
     "uniform_tsp",
+    "warmup",
     "write_solution",
     "x_cvrp",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'drhg' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"drhg.{_LAZY[name]}"), name)
+if not TYPE_CHECKING:  # type checkers know the names from above, and that there are no others
+
+    def __getattr__(name: str) -> Any:
+        if name not in _LAZY:
+            raise AttributeError(f"module 'drhg' has no attribute {name!r}")
+        return getattr(importlib.import_module(f"drhg.{_LAZY[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -2,36 +2,81 @@
 
 Importing this module imports numba, so only modules that the solver loads lazily may do it.
 The cache folder is keyed by a hash of all kernel sources, because numba itself does not notice an
-edit of a kernel that is called from another file.
+edit of a kernel that is called from another file. `drhg.precompile` fills the cache ahead of time.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 import os
+import re
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+import llvmlite.binding as llvm
 import numba
 import numpy as np
 import numpy.typing as npt
 from numba import types
+from numba.core import event
 
 from drhg.problem import EARTH_RADIUS_KM, Instance, Metric
 
+log = logging.getLogger("drhg")
+
+
+def kernel_sources(package: Path) -> list[Path]:
+    """The files that can hold a kernel, and every file of the package that those import from.
+
+    A kernel freezes what it finds in other modules: functions, and the values of constants.
+    """
+    texts = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
+    found = {path for path, text in texts.items() if _HOLDS_KERNELS.search(text)}
+    found.add(package / "compiled.py")
+    new = found
+    while new:
+        names = {name for path in new for name in _imported(texts[path])}
+        paths = {package.joinpath(*name.split(".")) for name in names}
+        reached = {p.with_suffix(".py") for p in paths} | {p / "__init__.py" for p in paths}
+        new = (reached & texts.keys()) - found
+        found = found | new
+    return sorted(found)
+
+
+_HOLDS_KERNELS = re.compile(r"^from drhg\.compiled import", re.MULTILINE)
+_IMPORT = re.compile(r"^from drhg(?:\.([\w.]+))? import (.*)", re.MULTILINE)
+
+
+def _imported(text: str) -> list[str]:
+    """Modules of the package that a file imports at its top."""
+    found = []
+    for module, names in _IMPORT.findall(text):
+        found += [module] if module else re.findall(r"\w+", names)
+    return found
+
+
+def cache_key(package: Path) -> str:
+    """Changes whenever compiled code may no longer fit: sources, numba, Python or processor."""
+    digest = hashlib.sha256()
+    for path in kernel_sources(package):
+        stamp = path.stat()  # numba drops code whose source has another time or size
+        digest.update(f"{path.relative_to(package)} {stamp.st_mtime_ns} {stamp.st_size}\n".encode())
+        digest.update(path.read_bytes())
+    machine = (numba.__version__, sys.version, llvm.get_host_cpu_name())
+    digest.update(repr(machine).encode())
+    digest.update(llvm.get_host_cpu_features().flatten().encode())
+    return digest.hexdigest()[:16]
+
 
 def _cache_folder() -> str:
-    here = Path(__file__).parent
-    digest = hashlib.sha256()
-    for source in sorted(here.glob("*.py")):
-        text = source.read_bytes()
-        if b"@kernel" in text:
-            digest.update(text)
-    name = f"drhg-{digest.hexdigest()[:16]}"
+    name = f"drhg-{cache_key(Path(__file__).parent)}"
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     for root in (
         os.environ.get("NUMBA_CACHE_DIR"),
@@ -53,18 +98,34 @@ def _cache_folder() -> str:
 CACHE_FOLDER = _cache_folder()
 
 
-def is_cold() -> bool:
-    """Whether nothing has been compiled on this machine yet, so that a first call takes long."""
-    return not CACHE_FOLDER or next(Path(CACHE_FOLDER).rglob("*.nbi"), None) is None
+class _Announcer(event.Listener):
+    """Says that kernels are being compiled, wherever that happens in this process."""
+
+    def __init__(self) -> None:
+        self._said = -math.inf
+
+    def on_start(self, happened: Any) -> None:
+        now = time.monotonic()
+        if now - self._said > 10.0:  # seconds
+            self._said = now
+            name = happened.data["dispatcher"].py_func.__name__
+            log.warning("compiling %s and what it needs; kept for later runs", name)
+
+    def on_end(self, happened: Any) -> None:
+        pass
+
+
+event.register("numba:compile", _Announcer())
 
 
 def kernel(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """Compile on first call, without the GIL, cached on disk in the package's own folder."""
     config: Any = numba.config
+    njit: Any = numba.njit
     before = config.CACHE_DIR
     config.CACHE_DIR = CACHE_FOLDER or before
     try:
-        dispatcher = numba.njit(
+        dispatcher = njit(
             cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options
         )(function)
     finally:

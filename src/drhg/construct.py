@@ -444,7 +444,7 @@ def shaken_greedy(instance: Instance, near: Ints) -> Callable[[np.random.Generat
     """
     from drhg import construct_kernels as kernels
 
-    heads, feet = kernels.candidate_pairs(near)
+    heads, feet = kernels.candidate_pairs(near.astype(np.int64))
     lengths = instance.distance(heads, feet)
     fixed = _fixed_links(instance)
 
@@ -592,3 +592,11 @@ STARTS: dict[str, Start] = {
     "space-filling": space_filling,
     "sweep": sweep,
 }
+
+
+def rehearse(problem: str, name: str) -> None:
+    """Use every kernel of a start once, to have them compiled or loaded."""
+    from drhg.generate import uniform_cvrp, uniform_tsp
+
+    make = uniform_tsp if problem == "tsp" else uniform_cvrp
+    construct(make(3 * ALL_PAIRS, seed=0), name, 0)

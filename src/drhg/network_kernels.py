@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from drhg.compiled import CACHE_FOLDER
+from drhg.compiled import kernel
 from drhg.weights import ModelConfig, shapes
 
 LANES = 16  # floats in a vector; narrower machines split it
@@ -36,16 +35,7 @@ ZERO, ONE = np.float32(0.0), np.float32(1.0)
 
 def fast_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel whose sums may be fused and reordered (no assumption about NaN or infinity)."""
-    config: Any = numba.config
-    before = config.CACHE_DIR
-    config.CACHE_DIR = CACHE_FOLDER or before
-    try:
-        compiled = numba.njit(
-            cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"}
-        )(function)
-    finally:
-        config.CACHE_DIR = before
-    return cast(Callable[..., Any], compiled)
+    return kernel(function, fastmath={"contract", "reassoc", "nsz"})
 
 
 # --- products ------------------------------------------------------------------------------------

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
-from typing import Any
 
 import numpy as np
 
 from drhg.compiled import random_float, random_state
+from drhg.generate import x_cvrp
 from drhg.hypergraph import Index
 from drhg.local_search import neighbour_lists
 from drhg.problem import Floats, Ints, Solution
@@ -41,7 +41,7 @@ from drhg.route_descent import (
     split,
     within_bounds,
 )
-from drhg.search import Snapshot, Task
+from drhg.search import Snapshot, Task, task_of
 from drhg.strings import solution_of_lists
 
 NEAREST = 20  # neighbours of a customer that moves look at
@@ -275,15 +275,6 @@ class Breeder:
         return solution_of_lists(self.nodes[plan.order].astype(np.int32), plan.ends)
 
 
-class Here(Executor):
-    """Runs what it is given at once, in the caller's thread."""
-
-    def submit(self, work: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
-        done: Future[Any] = Future()
-        done.set_result(work(*args, **options))
-        return done
-
-
 def breed(task: Task, pool: Executor, max_iters: int | None) -> Iterator[Snapshot]:
     """Children and children's children, all threads at once; never ends by itself.
 
@@ -341,3 +332,33 @@ def _in_turn(brood: list[list[list[Plan]]]) -> Iterator[list[Plan]]:
     """The children of all threads, in the order in which they were asked for."""
     for several in zip_longest(*brood):
         yield from (plans for plans in several if plans is not None)
+
+
+def _rehearsal() -> Breeder:
+    instance = x_cvrp(20, seed=0)
+    start = Solution([np.array([node]) for node in range(1, instance.n)])
+    return Breeder(task_of(instance, start, 0, 1))
+
+
+def rehearse_population() -> None:
+    """Use every kernel of the genetic search but its descent once, to have them compiled."""
+    breeder, state = _rehearsal(), random_state(0)
+    plan = breeder.start()
+    order = crossed(plan.order, plan.order, state)
+    ends = split(breeder.land, order, breeder.slots, breeder.price)
+    breeder._settled(order, ends, [plan])
+    within_bounds(breeder.land, plan.order, plan.ends, breeder.slots)
+    population = Population(2, len(breeder.nodes), breeder.price)
+    population.add(plan)
+    random_float(state)
+
+
+def rehearse_descent() -> None:
+    """Use the descent of the genetic search once, to have it compiled."""
+    breeder = _rehearsal()
+    order = np.arange(len(breeder.nodes), dtype=np.int32)
+    settled = np.zeros(breeder.slots, np.int64)
+    descend(
+        breeder.land, order, order + np.int32(1), breeder.slots, breeder.price, settled,
+        random_state(0),
+    )  # fmt: skip

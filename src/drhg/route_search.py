@@ -10,7 +10,7 @@ clock.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -18,12 +18,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from drhg import precompile
 from drhg.compiled import random_state
+from drhg.generate import x_cvrp
 from drhg.hypergraph import Index
 from drhg.local_search import neighbour_lists
-from drhg.problem import Ints, Solution, cost
-from drhg.route_breeding import LONG, Here, breed
-from drhg.search import Elapsed, Snapshot, Task, task_of
+from drhg.problem import Instance, Ints, Solution, cost
+from drhg.route_breeding import LONG, breed
+from drhg.search import Elapsed, Here, Snapshot, Task, task_of
 from drhg.strings import (
     NEAREST,
     REMOVED,
@@ -214,9 +216,7 @@ def _part(field: _Field, plan: Lists, chosen: Index, absent: Ints, parts: int) -
     )  # fmt: skip
 
 
-def _own(
-    field: _Field, plan: Lists, pool: ThreadPoolExecutor, counter: _Counter
-) -> Iterator[Lists]:
+def _own(field: _Field, plan: Lists, pool: Executor, counter: _Counter) -> Iterator[Lists]:
     """Every thread anneals a plan of its own, and then again; yields the best of all."""
     task, best = field.task, plan
     states = [random_state(task.seed, i) for i in range(task.threads)]
@@ -249,9 +249,7 @@ def _read(field: _Field, part: Part, total: float, best: bool) -> Lists:
     return Lists(order, ends, absent, total)
 
 
-def _shared(
-    field: _Field, plan: Lists, pool: ThreadPoolExecutor, counter: _Counter
-) -> Iterator[Lists]:
+def _shared(field: _Field, plan: Lists, pool: Executor, counter: _Counter) -> Iterator[Lists]:
     """All threads anneal one plan; every turn each has other routes of it. Yields the best."""
     task, best = field.task, plan
     rng = np.random.default_rng([task.seed, 2])
@@ -278,9 +276,7 @@ def _shared(
         yield best
 
 
-def _bred(
-    field: _Field, plan: Lists, pool: ThreadPoolExecutor, counter: _Counter
-) -> Iterator[Snapshot]:
+def _bred(field: _Field, plan: Lists, pool: Executor, counter: _Counter) -> Iterator[Snapshot]:
     """Every thread breeds some neighbouring routes of one plan, then others."""
     task = field.task
     rng = np.random.default_rng([task.seed, 5])
@@ -392,3 +388,23 @@ def _around(task: Task, plan: Lists, seed: int, target: int, free: npt.NDArray[n
     ranked: Index = near[np.sort(np.unique(near, return_index=True)[1])]
     enough = int(np.searchsorted(np.cumsum(sizes[ranked]), target)) + 1
     return ranked[:enough]
+
+
+def parts(instance: Instance) -> list[precompile.Part]:
+    """The kernels that the search for the routes of this instance may need."""
+    size = instance.n - 1
+    needed = [precompile.GENETIC, precompile.DESCENT] if size <= LARGE else []
+    if size > SMALL or instance.vehicles is not None or instance.max_distance is not None:
+        needed.append(precompile.ANNEALING)
+    return needed
+
+
+def rehearse_annealing() -> None:
+    """Use every kernel of ruin and recreate once, to have them compiled or loaded."""
+    instance = x_cvrp(20, seed=0)
+    start = Solution([np.array([node]) for node in range(1, instance.n)])
+    task = task_of(instance, start, 0, 1)
+    field, counter = _field_of(task), _Counter(task, lambda: 0.5, 10, 1.0)
+    plan = _lists(task, task.start.routes)
+    next(_own(field, plan, Here(), counter))
+    next(_shared(field, plan, Here(), counter))

@@ -9,7 +9,7 @@ seed and counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from drhg import assembly
+from drhg import assembly, precompile
 from drhg.compiled import random_state
 from drhg.construct import hilbert_order, shaken_greedy
 from drhg.criteria import Accept
 from drhg.destroy import Destroy
+from drhg.generate import uniform_tsp
 from drhg.hypergraph import (
     Graphs,
     Index,
@@ -112,6 +113,15 @@ moment, some hundredths or tenths of a second."""
 
 Elapsed: TypeAlias = Callable[[], float]
 """The share of the search that is over, 0 to 1."""
+
+
+class Here(Executor):
+    """Runs what it is given at once, in the caller's thread."""
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(work(*args, **options))
+        return done
 
 
 class _Walk:
@@ -279,7 +289,7 @@ def _breed(
     task: Task,
     how: tuple[Any, ...],
     best: Snapshot,
-    pool: ThreadPoolExecutor,
+    pool: Executor,
     slice: Slice,
     elapsed: Elapsed,
 ) -> Iterator[Snapshot]:
@@ -354,7 +364,7 @@ def _kick_copies(
     how: tuple[Any, ...],
     tour: Index,
     pos: Index,
-    pool: ThreadPoolExecutor,
+    pool: Executor,
     slice: Slice,
 ) -> Iterator[Snapshot]:
     """Every thread kicks a tour of its own; now and then all go on from the best."""
@@ -377,7 +387,7 @@ def _kick_copies(
 
 
 def _kick_regions(
-    task: Task, how: tuple[Any, ...], tour: Index, pos: Index, pool: ThreadPoolExecutor
+    task: Task, how: tuple[Any, ...], tour: Index, pos: Index, pool: Executor
 ) -> Iterator[Snapshot]:
     """All threads work on one tour: each has a stretch of it, and in that one region at a time.
 
@@ -411,3 +421,47 @@ def _region(task: Task, tour: Index, start: int, size: int, rng: np.random.Gener
     centre = tour[(start + int(rng.integers(size))) % n]
     around: Index = task.nearness.around([centre], REGION)[0]
     return around
+
+
+def parts(instance: Instance) -> list[precompile.Part]:
+    """The kernels that the search for a tour of this instance may need."""
+    needed = [precompile.MOVES]
+    if BREED <= instance.n <= WHOLE:
+        needed.append(precompile.POPULATION)
+    if instance.n >= SPLIT and instance.metric is not Metric.EXPLICIT:
+        needed.append(precompile.REGIONS)
+    return needed
+
+
+def _rehearsal(n: int) -> tuple[Task, tuple[Any, ...], Index, Index]:
+    """A tiny task, and what the searches for tours make of it first."""
+    instance = uniform_tsp(n, seed=0)
+    task = task_of(instance, Solution([np.arange(n)]), 0, 1)
+    near = candidate_lists(instance, task.nearness)
+    tour = np.arange(n, dtype=np.int32)
+    return task, (task.rules.space, task.rules.fixed, near, BREADTH, DEPTH), tour, tour.copy()
+
+
+def rehearse_moves() -> None:
+    """Use every kernel of k-opt moves on a whole tour once, to have them compiled or loaded."""
+    task, how, tour, pos = _rehearsal(20)
+    descend(*how, tour, pos)
+    next(_kick_copies(task, how, tour, pos, Here(), lambda moment: 2))
+
+
+def rehearse_regions() -> None:
+    """Use every kernel of k-opt moves on regions of a large tour once."""
+    next(_kick_regions(*_rehearsal(20), Here()))
+
+
+def rehearse_population() -> None:
+    """Use every kernel of edge assembly once."""
+    task, how, _, _ = _rehearsal(20)
+    make, rng = shaken_greedy(task.instance, how[2]), np.random.default_rng(0)
+    herd = _Herd(task, how, 2)
+    for row in range(2):
+        herd.admit(row, make(rng).astype(np.int32))
+    assembly.count_shares(how[2], herd.population)
+    fathers, mothers = np.array([0]), np.array([1])
+    guests = herd.population.links[[0]]
+    herd.breed(fathers, mothers, guests, assembly.KIDS, True, random_state(0))

@@ -1,32 +1,47 @@
 """`solve`: from an instance to a checked solution, within limits, whatever happens on the way.
 
-The first solution needs no compilation. Imports, compilation and the search run in a worker thread;
-the calling thread watches limits and signals and always has a solution to return. The worker is no
-daemon: Python waits for it at its end, because a compiler that is cut off there aborts the process.
+The first solution needs no compilation. Imports, kernels and the search belong to a worker thread;
+the calling thread watches limits and signals and always has a solution to return. The clock of a
+time limit starts when the kernels are ready. The worker is no daemon: Python waits for it at its
+end, because a compiler that is cut off there aborts the process.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import math
-import os
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drhg import weights
-from drhg.construct import construct
+from drhg import methods, precompile
+from drhg.construct import construct, starts_for
 from drhg.criteria import Accept, Limits, Progress, improve
-from drhg.errors import DrhgError, ModelError
-from drhg.problem import Cost, Instance, Metric, Solution, check, cost, validated
+from drhg.errors import DrhgError
+from drhg.io import PathLike, solution_row
+from drhg.methods import RegionOptions
+from drhg.problem import (
+    Cost,
+    Instance,
+    Solution,
+    an_instance,
+    check,
+    cost,
+    shown,
+    validated,
+    whole_number,
+)
+from drhg.workers import cores
 
 if TYPE_CHECKING:
-    from drhg import neural
     from drhg.destroy import Destroy
     from drhg.neural import NeuralRepair
     from drhg.repair import Repair
@@ -34,114 +49,112 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("drhg")
 
-REPAIRS = ("auto", "local", "insertion", "library", "neural", "hybrid")
-NETWORK = ("neural", "hybrid")  # those of them that use one
-LIBRARY_K = 200, 800  # nodes destroyed for a solver from another package
-ROUTES_K = 80, 160  # customers of whole routes for one
-DESTROYS = ("auto", "cluster", "covering", "strings", "routes", "adaptive")
-DEPOT_EDGES = ("adjacent", "touched", "all")
-CENTRES = ("uniform", "grid")
-DEVICES = ("auto", "cpu", "cuda")
 DEFAULT_SECONDS = 10.0
 SLICE_SECONDS = 0.03  # how long compiled code runs before Python looks
 LOOKS = 4.0  # times as long as a look takes, at least
 SHARE = 16  # of the iterations done, a slice has one in so many at most if no time is limited
-GRID_ITERS = 1000  # the grid of centres has sqrt(T) cells per side; this is T without a limit
 TRIVIAL = 3  # tours of so many nodes are all the same
+HEARTBEAT = 0.5  # seconds between two calls of `on_progress`
+GRACE = 0.2  # seconds that callbacks have after the end for what they have not been told yet
 
 
 @dataclass(frozen=True)
 class TracePoint:
     """When a new best was found."""
 
-    seconds: float
+    seconds: float  # since the clock started, which is when the kernels were ready
     iterations: int
     cost: Cost
 
 
 @dataclass(frozen=True)
 class Result:
-    """What `solve` returns; the solution has passed the checker unless the status is infeasible."""
+    """What `solve` returns.
+
+    The solution has passed the checker, unless the status is `infeasible` or `no_search`: then
+    customers are left out. `no_search` says that there was no search that could have placed them.
+
+    >>> import drhg
+    >>> drhg.solve(drhg.tsp([[0, 0], [0, 1], [1, 0]], name="three"), max_iters=9).summary()
+    'three: cost 3.41421, 3 nodes, 0.0 s, 0 iterations, ended by iterations'
+    """
 
     instance: Instance
     solution: Solution
     cost: Cost
-    status: str  # target, time, iterations, no_improve, interrupted, memory or infeasible
-    seconds: float
+    status: str  # target, time, iterations, no_improve, interrupted, memory, infeasible, no_search
+    seconds: float  # of the search, from the moment when the kernels were ready
     iterations: int
     seed: int
     repair: str
     trace: tuple[TracePoint, ...]
-    unplaced: tuple[int, ...] = ()  # customers left out, if infeasible
+    unplaced: tuple[int, ...] = ()  # customers left out, counted from 0
+    compile_seconds: float = 0.0  # before the search: loading kernels, or compiling them
+    warnings: tuple[str, ...] = ()  # what a reader of the result should know
+
+    def to_dict(self, file: PathLike | None = None) -> dict[str, Any]:
+        """Everything but the trace, as the command line prints it; `file` is the instance's."""
+        row = solution_row(self.instance, self.solution, self.cost, file=file)
+        return row | {
+            "status": self.status,
+            "seconds": round(self.seconds, 3),
+            "compile_seconds": round(self.compile_seconds, 3),
+            "iterations": self.iterations,
+            "seed": self.seed,
+            "method": self.repair,
+            "unplaced": list(self.unplaced),
+            "warnings": list(self.warnings),
+        }
+
+    def to_json(self, file: PathLike | None = None) -> str:
+        """`to_dict` as one line of JSON, which `drhg check`, `plot` and `solve -i` can read."""
+        return json.dumps(self.to_dict(file))
+
+    def summary(self) -> str:
+        """One line for people."""
+        routes = f"{len(self.solution.routes)} routes, " if self.instance.is_cvrp else ""
+        left = f", {len(self.unplaced)} customers left out" if self.unplaced else ""
+        shown = f"{self.cost:,}" if isinstance(self.cost, int) else f"{self.cost:g}"
+        return (
+            f"{self.instance.name}: cost {shown}, {routes}{self.instance.n:,} nodes, "
+            f"{self.seconds:.1f} s, {self.iterations:,} iterations, ended by {self.status}{left}"
+        )
 
 
 OnImprove = Callable[[TracePoint, Solution], None]
+OnProgress = Callable[[Progress], None]
 
 
-@dataclass(frozen=True)
-class RegionOptions:
-    """Options of the region search: what is cut, which library, then those of the network."""
+class Incumbent:
+    """The best solution so far: where the worker leaves it and reads that it should stop."""
 
-    k: tuple[int, int] | None = None
-    centres: str = "uniform"
-    destroy: str = "auto"
-    depot_edges: str = "adjacent"
-    library: str = "auto"
-    model: str = "auto"
-    alternatives: int = 1
-    sample: bool = False
-    device: str = "auto"
-
-    def check(self, repair: str | Repair, destroy: Destroy | None) -> None:
-        """Refuse what is wrong, and what the chosen search would not use."""
-        if self.centres not in CENTRES:
-            raise DrhgError(f"unknown centres {self.centres!r}; known: {', '.join(CENTRES)}")
-        if self.destroy not in DESTROYS:
-            raise DrhgError(f"unknown destroy {self.destroy!r}; known: {', '.join(DESTROYS)}")
-        if self.depot_edges not in DEPOT_EDGES:
-            known = ", ".join(DEPOT_EDGES)
-            raise DrhgError(f"unknown depot-edges {self.depot_edges!r}; known: {known}")
-        if self.device not in DEVICES:
-            raise DrhgError(f"unknown device {self.device!r}; known: {', '.join(DEVICES)}")
-        if self.alternatives < 1:
-            raise DrhgError(f"alternatives must be at least 1, not {self.alternatives}")
-        if self.k is not None and not 1 <= self.k[0] <= self.k[1]:
-            raise DrhgError(f"k must be two numbers, 1 <= low <= high, not {self.k}")
-        given = [f.name for f in fields(self) if getattr(self, f.name) != f.default]
-        cuts = [name for name in given if name in ("k", "centres", "destroy", "depot_edges")]
-        if cuts and destroy is not None:
-            raise DrhgError(f"{cuts[0]} is for the built-in destroy, and one is given")
-        if cuts and repair == "auto":
-            raise DrhgError(f"{cuts[0]} is for a search by regions: name a repair other than auto")
-        if self.centres == "grid" and self.destroy not in ("auto", "cluster"):
-            raise DrhgError(f"centres is for destroy 'cluster', not {self.destroy!r}")
-        if self.library != "auto" and repair != "library":
-            raise DrhgError("library is for repair 'library' only")
-        if set(given) - {*cuts, "library"} and repair not in NETWORK:
-            name = next(name for name in given if name not in (*cuts, "library"))
-            raise DrhgError(f"{name} is for repair 'neural' and 'hybrid' only")
-
-
-class _Board:
-    """Where the worker leaves its best and reads that it should stop."""
-
-    def __init__(self, instance: Instance, limits: Limits, on_improve: OnImprove | None) -> None:
-        self.began = time.perf_counter()
-        self.instance, self.limits, self.on_improve = instance, limits, on_improve
+    def __init__(self, instance: Instance, limits: Limits) -> None:
+        self.called = time.perf_counter()
+        self.clock: float | None = None  # when the kernels were ready
+        self.instance, self.limits = instance, limits
         self.best: Solution | None = None
         self.cost: float = np.inf  # of the best; inf while customers are left out
         self.trace: list[TracePoint] = []
         self.iterations = self.improved_at = 0
-        self.telling = 0.0  # seconds spent on looking at what the search has
+        self.looking = 0.0  # seconds spent on looking at what the search has
         self.status: str | None = None
         self.error: BaseException | None = None
-        self.stop = False  # set under the lock: nothing is offered or reported after it
+        self.warnings: list[str] = []
+        self.stop = False  # set under the lock: nothing is offered after it
         self.lock = threading.Lock()
         self.finished = threading.Event()
+        self.callbacks: _Callbacks | None = None
+
+    def start_clock(self) -> None:
+        self.clock = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        return 0.0 if self.clock is None else time.perf_counter() - self.clock
 
     def progress(self) -> Progress:
-        seconds = time.perf_counter() - self.began
-        return Progress(seconds, self.iterations, self.iterations - self.improved_at, self.cost)
+        since = self.iterations - self.improved_at
+        return Progress(self.seconds, self.iterations, since, self.cost)
 
     def offer(self, found: float, solution: Callable[[], Solution]) -> None:
         """Take a solution as the best if it is better (or the first at all).
@@ -163,10 +176,46 @@ class _Board:
                 self.cost, self.improved_at = found, self.iterations
             if exact is not None:
                 self.cost = float(exact)
-                now = time.perf_counter() - self.began
-                self.trace.append(TracePoint(now, self.iterations, exact))
-                if self.on_improve is not None:
-                    self.on_improve(self.trace[-1], best)
+                self.trace.append(TracePoint(self.seconds, self.iterations, exact))
+                if self.callbacks is not None:
+                    self.callbacks.queue.put((self.trace[-1], best))
+
+
+class _Callbacks:
+    """Calls the user's functions from a thread of their own, so that they never delay a limit."""
+
+    def __init__(
+        self, incumbent: Incumbent, on_improve: OnImprove | None, on_progress: OnProgress | None
+    ) -> None:
+        self.queue: queue.SimpleQueue[tuple[TracePoint, Solution] | None] = queue.SimpleQueue()
+        self._incumbent, self._on_improve, self._on_progress = incumbent, on_improve, on_progress
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        beat = time.monotonic() + HEARTBEAT
+        try:
+            while True:
+                try:
+                    news = self.queue.get(timeout=max(0.0, beat - time.monotonic()))
+                except queue.Empty:
+                    beat += HEARTBEAT
+                    if self._on_progress is not None and not self._closed:
+                        self._on_progress(self._incumbent.progress())
+                    continue
+                if news is None or self._closed:
+                    return
+                if self._on_improve is not None:
+                    self._on_improve(*news)
+        except BaseException as error:
+            self._incumbent.error = error
+
+    def close(self) -> None:
+        """Tell what is still to be told if that is quick, and nothing later."""
+        self.queue.put(None)
+        self._thread.join(GRACE)
+        self._closed = True
 
 
 def solve(
@@ -190,45 +239,61 @@ def solve(
     sample: bool = False,
     device: str = "auto",
     on_improve: OnImprove | None = None,
+    on_progress: OnProgress | None = None,
     should_stop: Callable[[], bool] | None = None,
     threads: int | None = None,
 ) -> Result:
     """Solve an instance; without any limit for ten seconds.
 
-    `repair` is a name (see `REPAIRS`) or any callable that reconnects reduced graphs; any but
-    `auto` runs the region search, whose parts `destroy` and `accept` may be replaced. `k` is the
-    range of destroyed nodes (by default the model card's, or 20 to 100), `centres` where they are:
-    around a random node (`uniform`) or the paper's `grid`. `destroy` may also be a name (see
-    `DESTROYS`), of routes `depot_edges` says which go beside those of destroyed customers. With
-    repair `library` a `library` may be named. With repair `neural`: `model` is a name
-    in the box or a file, `sample` draws decisions instead of taking the best, and the shortest of
-    so many `alternatives` counts as one iteration.
+    The clock of `time_limit` starts when the kernels that the search needs are loaded. The first
+    call ever compiles them, which takes some seconds; `drhg.warmup` does it ahead of time, and
+    `Result.compile_seconds` says how long it took.
+
+    `repair` is a name (see `drhg.methods.REPAIRS`) or any callable that reconnects reduced graphs;
+    any but `auto` runs the region search, whose parts `destroy` and `accept` may be replaced. `k`
+    is the range of destroyed nodes (by default the model card's, or 20 to 100), `centres` where
+    they are: around a random node (`uniform`) or the paper's `grid`. `destroy` may also be a name
+    (see `drhg.methods.DESTROYS`), of routes `depot_edges` says which go beside those of destroyed
+    customers. With repair `library` a `library` may be named. With repair `neural`: `model` is a
+    name in the box or a file, `sample` draws decisions instead of taking the best, and the shortest
+    of so many `alternatives` counts as one iteration.
 
     The same seed, threads and `max_iters` give the same solution, and without a time limit the
-    same trace but for its seconds. `on_improve` is called from a worker thread.
+    same trace but for its seconds. `on_improve` is called for every new best, `on_progress` every
+    half second, both from a thread of their own: however long they take, the search ends in time.
 
     >>> import drhg
     >>> drhg.solve(drhg.tsp([[0, 0], [0, 1], [1, 1], [1, 0]]), max_iters=10).cost
     4.0
     """
+    an_instance(instance)
     limits = _limits(time_limit, max_iters, no_improve, target)
     named, own = (destroy, None) if isinstance(destroy, str) else ("auto", destroy)
     options = RegionOptions(
         k, centres, named, depot_edges, library, model, alternatives, sample, device
     )
-    _check([instance], repair, own, options)
-    board = _Board(instance, limits, on_improve)
-    threads = _threads(threads)
-    _begin(board, init, seed)
-    if _worth_searching(instance):
-        search = (init, repair, own, accept or improve, options, seed, threads)
-        threading.Thread(target=_work, args=(board, *search)).start()
-        _watch([board], should_stop)
-    else:
-        board.status = "target" if target is not None and board.cost <= target else "iterations"
-    if board.error is not None:
-        raise board.error
-    return _result(board, seed, repair if isinstance(repair, str) else type(repair).__name__)
+    seed, threads = whole_number("seed", seed, 0), _threads(threads)
+    _check_calls(
+        destroy=own, accept=accept, on_improve=on_improve, on_progress=on_progress,
+        should_stop=should_stop,
+    )  # fmt: skip
+    _check_start(instance, init)
+    methods.refuse_nonsense([instance], repair, own, options)
+    incumbent = Incumbent(instance, limits)
+    if on_improve is not None or on_progress is not None:
+        incumbent.callbacks = _Callbacks(incumbent, on_improve, on_progress)
+    try:
+        _begin(incumbent, init, seed)
+        if _worth_searching(incumbent):
+            search = (init, repair, own, accept or improve, options, seed, threads)
+            threading.Thread(target=_work, args=(incumbent, *search)).start()
+            _watch([incumbent], should_stop)
+    finally:
+        if incumbent.callbacks is not None:
+            incumbent.callbacks.close()
+    if incumbent.error is not None:
+        raise incumbent.error
+    return _result(incumbent, seed, _name_of(repair))
 
 
 def solve_many(
@@ -240,7 +305,7 @@ def solve_many(
     target: float | None = None,
     seed: int = 0,
     init: str = "auto",
-    repair: str | NeuralRepair = "neural",
+    repair: str | Repair = "auto",
     destroy: str = "auto",
     accept: Accept | None = None,
     k: tuple[int, int] | None = None,
@@ -254,204 +319,294 @@ def solve_many(
     should_stop: Callable[[], bool] | None = None,
     threads: int | None = None,
 ) -> list[Result]:
-    """Solve several instances side by side with the network, one batch per iteration.
+    """Solve several instances side by side, each on one of the threads (by default all cores).
 
-    The arguments are those of `solve`; limits are per instance, and time passes for all at once.
-    Each instance takes the steps that `solve` would take (unless decisions are sampled).
-    `on_improve` is told which instance it is about, counted from 0.
+    The arguments are those of `solve`, limits are per instance, and each result is what `solve`
+    finds with `threads=1`. With repair `neural` all instances go on together instead, as one batch
+    per iteration for the network: time passes for all at once, and each still takes the steps that
+    it would take alone (unless decisions are sampled). `on_improve` is also told which instance it
+    is about, counted from 0.
 
     >>> import drhg
     >>> found = drhg.solve_many([drhg.uniform_tsp(20, seed=s) for s in range(3)], max_iters=5)
     >>> [result.iterations for result in found]
     [5, 5, 5]
     """
+    try:
+        instances = list(instances)
+    except TypeError:
+        raise DrhgError(f"instances must be a list of them, not {shown(instances)}") from None
+    for i, instance in enumerate(instances):
+        an_instance(instance, f"instances[{i}]")
+        _check_start(instance, init)
     limits = _limits(time_limit, max_iters, no_improve, target)
+    seed, threads = whole_number("seed", seed, 0), _threads(threads)
+    _check_calls(accept=accept, on_improve=on_improve, should_stop=should_stop)
     options = RegionOptions(
         k, centres, destroy, depot_edges, "auto", model, alternatives, sample, device
     )
-    if repair == "auto" or (repair in REPAIRS and repair != "neural"):
-        raise DrhgError("several instances as one batch need repair 'neural'")
-    _check(instances, repair, None, options)
-    if len({instance.is_cvrp for instance in instances}) > 1:
-        raise DrhgError("one batch is of one problem: tours and routes do not mix")
-    boards = []
-    for i, instance in enumerate(instances):
+    methods.refuse_nonsense(instances, repair, None, options)
+    if repair == "neural" or hasattr(repair, "together"):
+        if len({instance.is_cvrp for instance in instances}) > 1:
+            raise DrhgError("one batch is of one problem: tours and routes do not mix")
+        how = (init, repair, accept or improve, options, seed, threads)
+        return _solve_batch(instances, limits, on_improve, should_stop, how)
+    given = {
+        "time_limit": time_limit, "max_iters": max_iters, "no_improve": no_improve,
+        "target": target, "seed": seed, "init": init, "repair": repair, "destroy": destroy,
+        "accept": accept, "k": k, "centres": centres, "depot_edges": depot_edges, "model": model,
+        "alternatives": alternatives, "sample": sample, "device": device,
+    }  # fmt: skip
+    return _solve_side_by_side(instances, given, on_improve, should_stop, threads)
+
+
+def _solve_side_by_side(
+    instances: Sequence[Instance],
+    given: dict[str, Any],
+    on_improve: Callable[[int, TracePoint, Solution], None] | None,
+    should_stop: Callable[[], bool] | None,
+    threads: int,
+) -> list[Result]:
+    """Every thread solves one instance after the other."""
+    stopping = threading.Event()
+
+    def one(i: int) -> Result:
         tell = None if on_improve is None else partial(on_improve, i)
-        boards.append(_Board(instance, limits, tell))
-        _begin(boards[-1], init, seed)
-        if not _worth_searching(instance):
-            boards[-1].status = limits(boards[-1].progress()) or "iterations"
-    live = [board for board in boards if board.status is None]
-    if live:
-        search = (init, repair, accept or improve, options, seed, _threads(threads))
-        threading.Thread(target=_work_together, args=(live, *search)).start()
-        _watch(live, should_stop)
-        if live[0].error is not None:
-            raise live[0].error
-    name = repair if isinstance(repair, str) else type(repair).__name__
-    return [_result(board, seed, name) for board in boards]
+        return solve(instances[i], threads=1, on_improve=tell, should_stop=stopping.is_set, **given)
+
+    with ThreadPoolExecutor(threads) as pool:
+        jobs = [pool.submit(one, i) for i in range(len(instances))]
+        try:
+            while not all(job.done() for job in jobs):
+                time.sleep(0.005)
+                if should_stop is not None and should_stop():
+                    stopping.set()
+        except KeyboardInterrupt:
+            stopping.set()
+        return [job.result() for job in jobs]
+
+
+def _solve_batch(
+    instances: Sequence[Instance],
+    limits: Limits,
+    on_improve: Callable[[int, TracePoint, Solution], None] | None,
+    should_stop: Callable[[], bool] | None,
+    how: tuple[str, str | Repair, Accept, RegionOptions, int, int],
+) -> list[Result]:
+    """All instances together, one batch per iteration for the network."""
+    init, repair, _, _, seed, _ = how
+    incumbents = []
+    try:
+        for i, instance in enumerate(instances):
+            incumbent = Incumbent(instance, limits)
+            incumbents.append(incumbent)
+            if on_improve is not None:
+                incumbent.callbacks = _Callbacks(incumbent, partial(on_improve, i), None)
+            _begin(incumbent, init, seed)
+        live = [incumbent for incumbent in incumbents if _worth_searching(incumbent)]
+        if live:
+            threading.Thread(target=_work_together, args=(live, *how)).start()
+            _watch(live, should_stop)
+    finally:
+        for incumbent in incumbents:
+            if incumbent.callbacks is not None:
+                incumbent.callbacks.close()
+    for incumbent in incumbents:
+        if incumbent.error is not None:
+            raise incumbent.error
+    return [_result(incumbent, seed, _name_of(repair)) for incumbent in incumbents]
+
+
+# --- arguments ----------------------------------------------------------------------------------
 
 
 def _limits(
     time_limit: float | None, max_iters: int | None, no_improve: int | None, target: float | None
 ) -> Limits:
-    for name, value in (
-        ("time_limit", time_limit),
-        ("max_iters", max_iters),
-        ("no_improve", no_improve),
-    ):
-        if value is not None and not value >= 0:
-            raise DrhgError(f"{name} must be at least 0, not {value}")
-    if target is not None and math.isnan(target):
-        raise DrhgError("nan is not a cost to reach (target)")
+    for name, given in (("time_limit", time_limit), ("target", target)):
+        number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
+        if given is not None and (not number or math.isnan(given)):
+            raise DrhgError(f"{name} must be a number, not {shown(given)}")
+    if time_limit is not None and time_limit < 0:
+        raise DrhgError(f"time_limit must be at least 0, not {time_limit}")
+    if max_iters is not None:
+        max_iters = whole_number("max_iters", max_iters, 0)
+    if no_improve is not None:
+        no_improve = whole_number("no_improve", no_improve, 0)
     if time_limit is None and max_iters is None and no_improve is None and target is None:
         time_limit = DEFAULT_SECONDS
     return Limits(time_limit, max_iters, no_improve, target)
 
 
-def _check(
-    instances: Sequence[Instance],
-    repair: str | Repair,
-    destroy: Destroy | None,
-    options: RegionOptions,
-) -> None:
-    """Refuse what cannot work before any time is spent on it."""
-    if isinstance(repair, str) and repair not in REPAIRS:
-        raise DrhgError(f"unknown repair {repair!r}; known: {', '.join(REPAIRS)}")
-    options.check(repair, destroy)
-    if not all(i.is_cvrp for i in instances):
-        if options.destroy not in ("auto", "cluster", "covering"):
-            raise DrhgError(f"destroy {options.destroy!r} is for routes")
-        if options.depot_edges != "adjacent":
-            raise DrhgError("depot_edges is for routes")
-    if repair in NETWORK:
-        found = None if options.model == "auto" else weights.load(options.model)
-        for instance in instances:
-            if instance.metric is Metric.EXPLICIT:
-                raise ModelError("a network needs coordinates; this instance is a bare matrix")
-            if found is None:
-                weights.fitting(instance.n, instance.is_cvrp)
-            elif found.config.routes != instance.is_cvrp:
-                kind = "routes (CVRP)" if found.config.routes else "tours (TSP)"
-                raise ModelError(f"these weights repair {kind} only", file=found.name)
-    if options.centres == "grid" and not all(i.metric.planar for i in instances):
-        raise DrhgError("a grid of centres needs coordinates of the plane")
-
-
 def _threads(wanted: int | None) -> int:
-    if wanted is None:
-        wanted = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    return max(1, wanted)
+    return cores() if wanted is None else whole_number("threads", wanted, 1)
 
 
-def _begin(board: _Board, init: str | Solution, seed: int) -> None:
+def _check_calls(**functions: Any) -> None:
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            raise DrhgError(f"{name} must be a function, not {shown(function)}")
+
+
+def _check_start(instance: Instance, init: str | Solution) -> None:
+    if isinstance(init, Solution):
+        return
+    if not isinstance(init, str):
+        raise DrhgError(
+            f"init must be the name of a start or a Solution, such as drhg.Solution([[0, 2, 1]]), "
+            f"not {shown(init)}"
+        )
+    known = ["auto", *starts_for(instance)]
+    if init not in known:
+        raise DrhgError(f"init: {init!r} is no start of {instance.name}; known: {', '.join(known)}")
+
+
+def _name_of(repair: str | Repair) -> str:
+    return repair if isinstance(repair, str) else type(repair).__name__
+
+
+# --- the calling thread -------------------------------------------------------------------------
+
+
+def _begin(incumbent: Incumbent, init: str | Solution, seed: int) -> None:
     """Something to return from the first moment on: the given start, or a space-filling curve."""
     if isinstance(init, Solution):
-        start, unplaced = validated(board.instance, init), np.zeros(0, np.int64)
+        start, unplaced = validated(incumbent.instance, init), np.zeros(0, np.int64)
     else:
-        start, unplaced = construct(board.instance, "space-filling", seed)
-    known = np.inf if len(unplaced) else float(cost(board.instance, start))
-    board.offer(known, lambda: start)
+        start, unplaced = construct(incumbent.instance, "space-filling", seed)
+    known = np.inf if len(unplaced) else float(cost(incumbent.instance, start))
+    incumbent.offer(known, lambda: start)
 
 
-def _worth_searching(instance: Instance) -> bool:
-    return instance.n > (2 if instance.is_cvrp else TRIVIAL)
+def _worth_searching(incumbent: Incumbent) -> bool:
+    """Whether there is anything to find and time to find it; if not, the status says why."""
+    instance, limits = incumbent.instance, incumbent.limits
+    if limits.time_limit == 0:
+        incumbent.status = limits(incumbent.progress()) or "time"
+    elif instance.n <= (2 if instance.is_cvrp else TRIVIAL):
+        incumbent.status = limits(incumbent.progress()) or "iterations"
+    return incumbent.status is None
 
 
-def _watch(boards: Sequence[_Board], should_stop: Callable[[], bool] | None) -> None:
+def _watch(incumbents: Sequence[Incumbent], should_stop: Callable[[], bool] | None) -> None:
     """Wait for the worker, but no longer than limits and signals allow; never lose the best."""
-    status, first = "", boards[0]  # one worker, one clock
+    status, first = "", incumbents[0]  # one worker, one clock
+    limit = first.limits.time_limit
     try:
         while not first.finished.wait(0.005):
             if should_stop is not None and should_stop():
                 status = "interrupted"
                 break
-            if first.limits.time_limit is not None:
-                left = first.limits.time_limit - (time.perf_counter() - first.began)
-                if left <= 0:
-                    status = "time"
-                    break
+            if limit is not None and first.seconds >= limit:
+                status = "time"
+                break
+            if any(incumbent.error is not None for incumbent in incumbents):
+                break
     except KeyboardInterrupt:
         status = "interrupted"
     finally:
-        for board in boards:
-            with board.lock:
-                board.stop = True
-                if status == "interrupted" or board.status is None:
-                    board.status = status or None
+        for incumbent in incumbents:
+            with incumbent.lock:
+                incumbent.stop = True
+                if status == "interrupted" or incumbent.status is None:
+                    incumbent.status = status or None
 
 
-def _result(board: _Board, seed: int, repair: str) -> Result:
-    assert board.best is not None
-    assert board.status is not None
-    instance, solution = board.instance, board.best
-    seconds = time.perf_counter() - board.began
+def _result(incumbent: Incumbent, seed: int, repair: str) -> Result:
+    assert incumbent.best is not None
+    assert incumbent.status is not None
+    instance, solution = incumbent.instance, incumbent.best
+    started = time.perf_counter() if incumbent.clock is None else incumbent.clock
     visited = np.zeros(instance.n, dtype=bool)
     for route in solution.routes:
         visited[route] = True
     if instance.is_cvrp:
         visited[instance.depot] = True
     unplaced = tuple(int(i) for i in np.flatnonzero(~visited))
-    status = board.status
+    status, warnings = incumbent.status, list(incumbent.warnings)
     if unplaced:
-        status = "infeasible"
+        status = "infeasible" if incumbent.iterations > 0 else "no_search"
     elif found := check(instance, solution):
         raise AssertionError(f"the solver broke a rule, please report it: {found[:3]}")
+    if incumbent.iterations == 0 and instance.n > TRIVIAL and status != "target":
+        why = {
+            "time": "the time limit was over before the first iteration ended",
+            "iterations": "no iterations were allowed",
+            "interrupted": "it was interrupted before",
+        }.get(incumbent.status, incumbent.status)
+        warnings.append(f"no search took place ({why}): this is only a first solution")
     return Result(
-        instance, solution, cost(instance, solution), status, seconds,
-        board.iterations, seed, repair, tuple(board.trace), unplaced,
+        instance, solution, cost(instance, solution), status, incumbent.seconds,
+        incumbent.iterations, seed, repair, tuple(incumbent.trace), unplaced,
+        started - incumbent.called, tuple(warnings),
     )  # fmt: skip
 
 
-def _work(board: _Board, *search: Any) -> None:
-    """The worker: search until a limit is reached, leaving every improvement on the board."""
+# --- the worker ---------------------------------------------------------------------------------
+
+
+def _prepare(incumbents: Sequence[Incumbent], parts: Sequence[precompile.Part]) -> None:
+    """Load the kernels, then start the clock."""
+
+    def stopped() -> bool:
+        return all(incumbent.stop for incumbent in incumbents)
+
+    failure = precompile.prepare(parts, stopped)
+    for incumbent in incumbents:
+        if failure is not None and not stopped():
+            incumbent.warnings.append(f"{failure}; part of the search's time went to that")
+        incumbent.start_clock()
+
+
+def _work(incumbent: Incumbent, *search: Any) -> None:
+    """The worker: search until a limit is reached, leaving every improvement with the incumbent."""
     try:
-        for snapshot in _search(board, *search):
-            if board.stop:
+        for snapshot in _search(incumbent, *search):
+            if incumbent.stop:
                 return
-            board.iterations += snapshot.iterations
+            incumbent.iterations += snapshot.iterations
             began = time.perf_counter()
-            board.offer(snapshot.cost, snapshot.solution)
-            board.telling += time.perf_counter() - began
-            status = board.limits(board.progress())
+            incumbent.offer(snapshot.cost, snapshot.solution)
+            incumbent.looking += time.perf_counter() - began
+            status = incumbent.limits(incumbent.progress())
             if status is not None:
-                board.status = board.status or status
+                incumbent.status = incumbent.status or status
                 return
     except MemoryError:
-        _out_of_memory([board])
+        _out_of_memory([incumbent])
     except Exception as error:
-        board.error = error
+        incumbent.error = error
     finally:
-        board.finished.set()
+        incumbent.finished.set()
 
 
-def _work_together(boards: Sequence[_Board], *search: Any) -> None:
+def _work_together(incumbents: Sequence[Incumbent], *search: Any) -> None:
     """The worker of several instances: an instance that reached a limit leaves the batch."""
     try:
-        for snapshots in _search_together(boards, *search):
+        for snapshots in _search_together(incumbents, *search):
             for i, snapshot in snapshots:
-                board = boards[i]
-                if board.stop:
+                incumbent = incumbents[i]
+                if incumbent.stop:
                     return
-                board.iterations += snapshot.iterations
-                board.offer(snapshot.cost, snapshot.solution)
-                board.status = board.status or board.limits(board.progress())
+                incumbent.iterations += snapshot.iterations
+                incumbent.offer(snapshot.cost, snapshot.solution)
+                incumbent.status = incumbent.status or incumbent.limits(incumbent.progress())
     except MemoryError:
-        _out_of_memory(boards)
+        _out_of_memory(incumbents)
     except Exception as error:
-        boards[0].error = error
+        incumbents[0].error = error
     finally:
-        boards[0].finished.set()
+        incumbents[0].finished.set()
 
 
-def _out_of_memory(boards: Sequence[_Board]) -> None:
+def _out_of_memory(incumbents: Sequence[Incumbent]) -> None:
     log.warning("out of memory: this is the best so far")
-    for board in boards:
-        board.status = board.status or "memory"
+    for incumbent in incumbents:
+        incumbent.status = incumbent.status or "memory"
 
 
 def _search_together(
-    boards: Sequence[_Board],
+    incumbents: Sequence[Incumbent],
     init: str,
     repair: str | NeuralRepair,
     accept: Accept,
@@ -461,27 +616,28 @@ def _search_together(
 ) -> Iterator[list[tuple[int, Snapshot]]]:
     from drhg import search
 
-    _say_if_cold()
+    largest = max((incumbent.instance for incumbent in incumbents), key=lambda inst: inst.n)
+    _prepare(incumbents, methods.parts_of(largest, repair, init, options))
     tasks = []
-    for i, board in enumerate(boards):
-        start, snapshot = _started(board.instance, init, seed, True)
+    for i, incumbent in enumerate(incumbents):
+        start, snapshot = _started(incumbent.instance, init, seed, True)
         yield [(i, snapshot)]
-        tasks.append(search.task_of(board.instance, start, seed, threads))
-    largest = max((board.instance for board in boards), key=lambda instance: instance.n)
-    repairer, k = _repairer(repair, largest, options, threads)
+        tasks.append(search.task_of(incumbent.instance, start, seed, threads))
+    repairer, k = methods.repairer_of(repair, largest, options, threads)
+    first = incumbents[0]
 
     def elapsed() -> float:
-        return boards[0].limits.elapsed(boards[0].progress())
+        return first.limits.elapsed(first.progress())
 
     def running() -> list[int]:
-        return [i for i, board in enumerate(boards) if board.status is None]
+        return [i for i, incumbent in enumerate(incumbents) if incumbent.status is None]
 
-    cut = _destroy(options, repair, largest.is_cvrp, k, boards[0].limits)
+    cut = methods.destroy_of(options, repair, largest.is_cvrp, k, first.limits)
     yield from search.regions_together(tasks, repairer, cut, accept, elapsed, running)
 
 
 def _search(
-    board: _Board,
+    incumbent: Incumbent,
     init: str | Solution,
     repair: str | Repair,
     destroy: Destroy | None,
@@ -493,8 +649,8 @@ def _search(
     """Build a better start, then run the search that the repairer belongs to."""
     from drhg import route_search, search
 
-    _say_if_cold()
-    instance = board.instance
+    instance = incumbent.instance
+    _prepare([incumbent], methods.parts_of(instance, repair, init, options))
     by_region = repair != "auto"
     if isinstance(init, Solution):
         start = init
@@ -502,21 +658,23 @@ def _search(
         start, snapshot = _started(instance, init, seed, by_region)
         yield snapshot
     task = search.task_of(instance, start, seed, threads)
-    pace = _Pace(board)
-    max_iters = board.limits.max_iters
+    pace = _Pace(incumbent)
+    max_iters = incumbent.limits.max_iters
 
     def elapsed() -> float:
-        return board.limits.elapsed(board.progress())
+        return incumbent.limits.elapsed(incumbent.progress())
 
-    if by_region and board.cost == np.inf:  # only the string search can place who is left out
+    if by_region and incumbent.cost == np.inf:  # ruin and recreate can place who is left out
         for snapshot in route_search.routes(task, elapsed, max_iters):
             yield snapshot
             if snapshot.cost < np.inf:
                 break
         task = replace(task, start=snapshot.solution())
     if by_region:
-        repairer, k = _repairer(repair, instance, options, threads)
-        cut = destroy or _destroy(options, repair, instance.is_cvrp, k, board.limits)
+        repairer, k = methods.repairer_of(repair, instance, options, threads)
+        cut = destroy
+        if cut is None:
+            cut = methods.destroy_of(options, repair, instance.is_cvrp, k, incumbent.limits)
         yield from search.regions(task, repairer, cut, accept, pace, elapsed)
     elif instance.is_cvrp:
         yield from route_search.routes(task, elapsed, max_iters)
@@ -524,104 +682,16 @@ def _search(
         yield from search.tours(task, pace, elapsed)
 
 
-def _say_if_cold() -> None:
-    from drhg.compiled import is_cold
-
-    if is_cold():
-        log.info("compiling for the first time, about 15 s; kept for later runs")
-
-
 def _started(
     instance: Instance, init: str, seed: int, by_region: bool
 ) -> tuple[Solution, Snapshot]:
-    """The start of a name, and what to put on the board."""
+    """The start of a name, and what to offer of it."""
     from drhg.search import Snapshot
 
-    name = init if init != "auto" else _default_start(instance, by_region)
+    name = init if init != "auto" else methods.default_start(instance, by_region)
     start, unplaced = construct(instance, name, seed)
     known = np.inf if len(unplaced) else float(cost(instance, start))
     return start, Snapshot(0, known, lambda: start)
-
-
-def _repairer(
-    repair: str | Repair, instance: Instance, options: RegionOptions, threads: int
-) -> tuple[Any, tuple[int, int]]:
-    """The repairer of a name, and how many nodes to destroy for it."""
-    from drhg import neural
-    from drhg.library import LibraryRepair, Polished, usual
-    from drhg.repair import InsertionRepair, LocalSearchRepair
-
-    if repair == "library":
-        name = usual(instance.is_cvrp) if options.library == "auto" else options.library
-        return LibraryRepair(name, threads=threads), ROUTES_K if instance.is_cvrp else LIBRARY_K
-    if repair == "hybrid":
-        network, k = _repairer("neural", instance, options, threads)
-        return Polished(network, LocalSearchRepair()), k
-    if repair == "neural":
-        name = options.model
-        if name == "auto":
-            name = weights.fitting(instance.n, instance.is_cvrp)
-        found = weights.load(name)
-        model = _network(found, options.device, threads)
-        greedy, times = not options.sample, options.alternatives
-        repairer = neural.NeuralRepair(model, greedy=greedy, alternatives=times)
-        return neural.Guarded(repairer, LocalSearchRepair()), found.k
-    known: dict[Any, Any] = {"insertion": InsertionRepair, "local": LocalSearchRepair}
-    return known[repair]() if isinstance(repair, str) else repair, weights.K
-
-
-def _network(found: weights.Weights, device: str, threads: int) -> neural.Scorer:
-    """Compiled code where there is some, which needs no torch; else torch, on the device asked."""
-    from drhg import neural
-
-    network = None if device == "cuda" else neural.compiled(found.config, found.tensors, threads)
-    if network is not None:
-        return network
-    try:
-        from drhg import model
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] != "torch":
-            raise
-        raise ModelError(
-            "these weights, on this device, need torch: pip install 'drhg[neural]'",
-            file=str(found.path),
-        ) from None
-    return model.filled(found.config, found.tensors, device, threads)
-
-
-def _destroy(
-    options: RegionOptions, repair: str | Repair, routes: bool, k: tuple[int, int], limits: Limits
-) -> Destroy:
-    """The destroy of a name; by default the paper's, k nodes around a centre.
-
-    A library is slow: of routes it gets whole ones, of a tour what was left alone for longest.
-    """
-    from drhg import destroy
-
-    name, low_high, edges = options.destroy, options.k or k, options.depot_edges
-    if name == "auto":
-        name = "cluster"
-        if repair == "library" and options.centres == "uniform":
-            name = "routes" if routes else "covering"
-    side = 0
-    if options.centres == "grid":
-        side = max(1, round(math.sqrt(limits.max_iters or GRID_ITERS)))
-    cluster = destroy.nearest_cluster(*low_high, depot_edges=edges, grid=side)
-    if name == "cluster":
-        return cluster
-    if name == "covering":
-        return destroy.Covering(*low_high, depot_edges=edges)
-    strings = destroy.adjacent_strings(*low_high, depot_edges=edges)
-    whole = destroy.neighbouring_routes(*low_high)
-    known: dict[str, Destroy] = {"strings": strings, "routes": whole}
-    return destroy.adaptive(cluster, strings, whole) if name == "adaptive" else known[name]
-
-
-def _default_start(instance: Instance, by_region: bool) -> str:
-    """The paper's starts for its own loop, better ones for the compiled searches."""
-    if instance.is_cvrp:
-        return "sweep" if by_region and instance.xy is not None else "savings"
-    return "insertion" if by_region else "greedy"
 
 
 class _Pace:
@@ -633,24 +703,24 @@ class _Pace:
     of any speed.
     """
 
-    def __init__(self, board: _Board) -> None:
-        self.board = board
+    def __init__(self, incumbent: Incumbent) -> None:
+        self.incumbent = incumbent
         self.size = 1
-        self.last = (time.perf_counter(), board.iterations, board.telling)
+        self.last = (time.perf_counter(), incumbent.iterations, incumbent.looking)
 
     def __call__(self, moment: int) -> int:
-        if self.board.limits.time_limit is not None:
+        if self.incumbent.limits.time_limit is not None:
             self._measure()
         else:
-            self.size = max(1, min(moment, self.board.iterations // SHARE))
-        left = self.board.limits.left(self.board.progress())
+            self.size = max(1, min(moment, self.incumbent.iterations // SHARE))
+        left = self.incumbent.limits.left(self.incumbent.progress())
         return self.size if left is None else max(1, min(self.size, left))
 
     def _measure(self) -> None:
-        present = (time.perf_counter(), self.board.iterations, self.board.telling)
-        spent, iterations, telling = (a - b for a, b in zip(present, self.last, strict=True))
+        present = (time.perf_counter(), self.incumbent.iterations, self.incumbent.looking)
+        spent, iterations, looking = (a - b for a, b in zip(present, self.last, strict=True))
         if iterations > 0:
-            rate = iterations / max(spent - telling, 1e-6)
-            wanted = rate * max(SLICE_SECONDS, LOOKS * telling)
+            rate = iterations / max(spent - looking, 1e-6)
+            wanted = rate * max(SLICE_SECONDS, LOOKS * looking)
             self.size = int(max(1, min(2 * self.size, wanted)))
         self.last = present

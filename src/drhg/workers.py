@@ -23,6 +23,11 @@ ATTEMPTS = 3  # how often a task is tried whose worker dies
 LAST_WORDS = 10.0  # seconds that tasks on a cluster have to end after they are told to
 
 
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @dataclass(frozen=True)
 class Done:
     """The end of a task: its value, or the error that it ended with."""

@@ -82,7 +82,7 @@ def weights_hash(method: Method) -> str | None:
     """What identifies the weights that may have taken part; None if none can have."""
     if method.net is not None:
         return _file_hash(method.net)[:12]
-    from drhg.solver import NETWORK
+    from drhg.methods import NETWORK
     from drhg.weights import manifest
 
     if method.solver != "drhg" or method.repair not in NETWORK:
