@@ -12,7 +12,7 @@ import pytest
 import reference
 
 import drhg
-from drhg import destroy, search, solver, weights
+from drhg import destroy, methods, search, weights
 from drhg.construct import construct
 from drhg.criteria import improve
 from drhg.errors import DrhgError, ModelError
@@ -347,7 +347,7 @@ def test_all_depot_edges_can_be_cut() -> None:
     instance = drhg.x_cvrp(60, seed=4)
     how: dict[str, Any] = {"repair": "local", "k": (5, 10), "max_iters": 20, "threads": 1}
     costs = {
-        edges: drhg.solve(instance, depot_edges=edges, **how).cost for edges in solver.DEPOT_EDGES
+        edges: drhg.solve(instance, depot_edges=edges, **how).cost for edges in methods.DEPOT_EDGES
     }
     assert len(set(costs.values())) > 1
 
@@ -482,4 +482,4 @@ def test_improve_is_the_rule_of_the_loop() -> None:
     start = drhg.solve(instance, repair="insertion", max_iters=0)
     assert result.cost == start.cost
     assert not improve(0.0, 0.5, np.random.default_rng(0))
-    assert solver.RegionOptions().k is None
+    assert methods.RegionOptions().k is None

@@ -22,7 +22,7 @@ from soak import cases
 from test_solver import best_of_three, checked
 
 import drhg
-from drhg import solver, weights
+from drhg import methods, solver, weights
 from drhg.hypergraph import Graphs, Repaired, Rules
 from drhg.io import write_instance
 from drhg.neural import Compiled, State
@@ -51,13 +51,13 @@ def some_size(seed: int, most: int) -> int:
 # --- valid, priced, optimal -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("repair", solver.REPAIRS)
+@pytest.mark.parametrize("repair", methods.REPAIRS)
 @pytest.mark.parametrize("tour", [True, False], ids=["tsp", "cvrp"])
 def test_whatever_is_returned_is_valid_and_rightly_priced(repair: str, tour: bool) -> None:
     iterations = 2 if repair == "library" else 30  # which takes its time each time
     for seed in range(cases(15, 900)):  # twelve combinations, some without networks: over 10,000
         instance, _ = some_problem(seed, tour, some_size(seed, 200))
-        if instance.metric is Metric.EXPLICIT and repair in solver.NETWORK:
+        if instance.metric is Metric.EXPLICIT and repair in methods.NETWORK:
             continue
         result = drhg.solve(instance, repair=repair, max_iters=iterations, seed=seed, threads=1)
         if result.status != "infeasible":

@@ -17,7 +17,7 @@ import pytest
 import reference
 
 import drhg
-from drhg import search, solver
+from drhg import methods, search, solver
 from drhg.criteria import anneal
 from drhg.hypergraph import Graphs, Nearness, Plan, Repaired, Rules, destroy_nearest, present
 from drhg.problem import Metric
@@ -198,14 +198,14 @@ def solved(instance: drhg.Instance, repair: str, **options: Any) -> drhg.Result 
     if instance.is_cvrp and repair == "library":
         pytest.importorskip("pyvrp")
         options |= {"max_iters": min(2, options.get("max_iters", 2))}  # it takes its time each time
-    if repair in solver.NETWORK and instance.metric is Metric.EXPLICIT:
+    if repair in methods.NETWORK and instance.metric is Metric.EXPLICIT:
         with pytest.raises(drhg.ModelError, match="coordinates"):
             drhg.solve(instance, repair=repair, **options)
         return None
     return checked(drhg.solve(instance, repair=repair, **options))
 
 
-@pytest.mark.parametrize("repair", solver.REPAIRS)
+@pytest.mark.parametrize("repair", methods.REPAIRS)
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
 def test_tiny(n: int, repair: str) -> None:
     rng = np.random.default_rng(n)
@@ -217,7 +217,7 @@ def test_tiny(n: int, repair: str) -> None:
     solved(plan, repair, max_iters=20)
 
 
-@pytest.mark.parametrize("repair", solver.REPAIRS)
+@pytest.mark.parametrize("repair", methods.REPAIRS)
 @pytest.mark.parametrize("n", [4, 9, 40])
 @pytest.mark.parametrize("shape", ["equal", "collinear", "grid", "twins"])
 def test_degenerate_maps(shape: str, n: int, repair: str) -> None:
@@ -235,7 +235,7 @@ def test_degenerate_maps(shape: str, n: int, repair: str) -> None:
     solved(drhg.cvrp(points, demand, 5), repair, max_iters=100, threads=1)
 
 
-@pytest.mark.parametrize("repair", solver.REPAIRS)
+@pytest.mark.parametrize("repair", methods.REPAIRS)
 @pytest.mark.parametrize("metric", list(Metric))
 def test_every_metric(metric: Metric, repair: str) -> None:
     rng = np.random.default_rng(int(metric))
@@ -250,7 +250,7 @@ def test_every_metric(metric: Metric, repair: str) -> None:
         assert result is None or isinstance(result.cost, int) == instance.integral
 
 
-@pytest.mark.parametrize("repair", solver.REPAIRS)
+@pytest.mark.parametrize("repair", methods.REPAIRS)
 @pytest.mark.parametrize("share", [0.2, 0.7, 1.0])
 def test_fixed_edges_are_kept(share: float, repair: str) -> None:
     rng = np.random.default_rng(int(10 * share))
@@ -303,7 +303,7 @@ def test_small_plans_are_optimal(seed: int) -> None:
 # --- promises -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("repair", solver.REPAIRS)
+@pytest.mark.parametrize("repair", methods.REPAIRS)
 @pytest.mark.parametrize(
     "instance", [drhg.uniform_tsp(80, seed=3), drhg.uniform_cvrp(60, seed=3)], ids=["tsp", "cvrp"]
 )
@@ -483,7 +483,7 @@ def test_slices_do_not_matter(
     for pace in (1, 7, 100, 4000):
 
         def paced(self: Any, moment: int, pace: int = pace) -> int:
-            return max(1, min(pace, 4000 - self.board.iterations))
+            return max(1, min(pace, 4000 - self.incumbent.iterations))
 
         monkeypatch.setattr(solver._Pace, "__call__", paced)
         result = drhg.solve(instance, max_iters=4000, seed=1, threads=threads)

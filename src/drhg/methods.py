@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from drhg import precompile, weights
 from drhg.criteria import Limits, improve
 from drhg.errors import DrhgError, ModelError
-from drhg.problem import Instance, Metric, Solution
+from drhg.problem import Instance, Metric, Solution, shown, whole_number
 
 if TYPE_CHECKING:
     from drhg import neural
@@ -25,6 +25,13 @@ DESTROYS = ("auto", "cluster", "covering", "strings", "routes", "adaptive")
 DEPOT_EDGES = ("adjacent", "touched", "all")
 CENTRES = ("uniform", "grid")
 DEVICES = ("auto", "cpu", "cuda")
+LIBRARIES = {  # the solvers from other packages, and what they solve
+    "fast_tsp": ("tsp",),
+    "pyvrp": ("cvrp",),
+    "hygese": ("cvrp",),
+    "ortools": ("tsp", "cvrp"),
+    "elkai": ("tsp",),
+}
 GRID_ITERS = 1000  # the grid of centres has sqrt(T) cells per side; this is T without a limit
 
 
@@ -53,10 +60,17 @@ class RegionOptions:
             raise DrhgError(f"unknown depot-edges {self.depot_edges!r}; known: {known}")
         if self.device not in DEVICES:
             raise DrhgError(f"unknown device {self.device!r}; known: {', '.join(DEVICES)}")
-        if self.alternatives < 1:
-            raise DrhgError(f"alternatives must be at least 1, not {self.alternatives}")
-        if self.k is not None and not 1 <= self.k[0] <= self.k[1]:
-            raise DrhgError(f"k must be two numbers, 1 <= low <= high, not {self.k}")
+        if self.library != "auto" and self.library not in LIBRARIES:
+            raise DrhgError(f"unknown library {self.library!r}; known: {', '.join(LIBRARIES)}")
+        if not isinstance(self.model, str):
+            raise DrhgError(f"model must be a name or a file, not {shown(self.model)}")
+        whole_number("alternatives", self.alternatives, 1)
+        if self.k is not None:
+            if not isinstance(self.k, tuple | list) or len(self.k) != 2:
+                raise DrhgError(f"k must be two numbers, 1 <= low <= high, not {shown(self.k)}")
+            low, high = (whole_number("k", number) for number in self.k)
+            if not 1 <= low <= high:
+                raise DrhgError(f"k must be two numbers, 1 <= low <= high, not {self.k}")
         given = [f.name for f in fields(self) if getattr(self, f.name) != f.default]
         cuts = [name for name in given if name in ("k", "centres", "destroy", "depot_edges")]
         if cuts and destroy is not None:
@@ -79,9 +93,18 @@ def refuse_nonsense(
     options: RegionOptions,
 ) -> None:
     """Refuse what cannot work before any time is spent on it."""
+    if not isinstance(repair, str) and not callable(repair):
+        raise DrhgError(f"repair must be a name or a function, not {shown(repair)}")
     if isinstance(repair, str) and repair not in REPAIRS:
         raise DrhgError(f"unknown repair {repair!r}; known: {', '.join(REPAIRS)}")
     options.check(repair, destroy)
+    for instance in instances if options.library != "auto" else ():
+        if instance.problem not in LIBRARIES[options.library]:
+            fit = ", ".join(name for name, kinds in LIBRARIES.items() if instance.problem in kinds)
+            raise DrhgError(
+                f"library: {options.library} does not solve a {instance.problem.upper()}; "
+                f"known: {fit}"
+            )
     if not all(i.is_cvrp for i in instances):
         if options.destroy not in ("auto", "cluster", "covering"):
             raise DrhgError(f"destroy {options.destroy!r} is for routes")
@@ -141,7 +164,7 @@ def _network(found: weights.Weights, device: str, threads: int) -> neural.Scorer
         if (error.name or "").split(".")[0] != "torch":
             raise
         raise ModelError(
-            "these weights, on this device, need torch: pip install 'drhg[neural]'",
+            "these weights, on this device, need torch: install drhg with its extra `neural`",
             file=str(found.path),
         ) from None
     return model.filled(found.config, found.tensors, device, threads)

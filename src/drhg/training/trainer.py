@@ -20,7 +20,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
 
@@ -75,14 +75,30 @@ def read_config(path: Path) -> Config:
     """A TOML file as a `Config`; unknown keys are errors."""
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
-        network = dict(raw.pop("network"))
-        recipe = Recipe(**raw.pop("data", {}))
-        for pair in ("betas", "k"):
-            if pair in raw:
-                raw[pair] = tuple(raw[pair])
-        return Config(ModelConfig.of(network.pop("preset"), **network), recipe, **raw)
-    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
-        raise ModelError(f"cannot use this configuration: {error}", file=str(path)) from None
+    except OSError as error:
+        raise ModelError(f"cannot read: {error.strerror}", file=str(path)) from None
+    except tomllib.TOMLDecodeError as error:
+        raise ModelError(f"not a TOML file: {error}", file=str(path)) from None
+    for table in ("network", "data"):
+        if not isinstance(raw.get(table, {}), dict):
+            raise ModelError(f"{table} must be a table: write [{table}]", file=str(path))
+    network, data = raw.pop("network", {}), raw.pop("data", {})
+    if "preset" not in network:
+        raise ModelError("[network] must name a preset", file=str(path))
+    for where, given, kind in (("", raw, Config), ("[data] ", data, Recipe)):
+        known = {f.name: f.default for f in fields(kind)}
+        for name, value in given.items():
+            if name not in known:
+                names = ", ".join(name for name in known if name not in ("network", "data"))
+                raise ModelError(f"{where}unknown key {name!r}; known: {names}", file=str(path))
+            wanted = type(known[name])
+            if not isinstance(value, list if wanted is tuple else (wanted, int)):
+                raise ModelError(
+                    f"{where}{name} = {value!r} is of the wrong kind; the default is {known[name]}",
+                    file=str(path),
+                )
+    raw |= {pair: tuple(raw[pair]) for pair in ("betas", "k") if pair in raw}
+    return Config(ModelConfig.of(network.pop("preset"), **network), Recipe(**data), **raw)
 
 
 # --- optimiser -----------------------------------------------------------------------------------
@@ -445,7 +461,9 @@ def _board(out: Path) -> Callable[[Entry], None]:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ModuleNotFoundError:
-        raise ModelError("TensorBoard is missing: pip install 'drhg[tensorboard]'") from None
+        raise ModelError(
+            "TensorBoard is missing: install drhg with its extra `tensorboard`"
+        ) from None
     writer = SummaryWriter(str(out))
 
     def write(entry: Entry) -> None:
@@ -474,6 +492,16 @@ def _hold(out: Path) -> IO[bytes]:
     return lock
 
 
+def _no_shards(pattern: str, folder: Path) -> str:
+    """What was looked for, and what is there instead."""
+    if not folder.is_dir():
+        return f"there is no folder {folder} with labels; `drhg label` makes them"
+    there = sorted(path.name for path in folder.iterdir())
+    more = f" and {len(there) - 5} more" if len(there) > 5 else ""
+    held = f"it holds {', '.join(there[:5])}{more}" if there else "it is empty"
+    return f"no labels {pattern} in the folder {folder}: {held}; `drhg label` makes them"
+
+
 def train(
     config: Config,
     data: Path,
@@ -495,7 +523,10 @@ def train(
     Logs to `out/log.jsonl` at every validation; `report` also hears of what happens between.
     """
     torch.set_num_threads(1)  # threads take chunks instead
-    trainer = Trainer(config, read_labels(data.glob(config.labels)), threads, device)
+    shards = sorted(data.glob(config.labels))
+    if not shards:
+        raise ModelError(_no_shards(config.labels, data))
+    trainer = Trainer(config, read_labels(shards), threads, device)
     leads = trainer.team.rank == 0
     if not resume and any(out.glob("step-*.json")):
         raise ModelError("there is a run in this folder: use --resume, or another folder")
