@@ -462,8 +462,10 @@ def test_stop_request_ends_the_batch(prepared: Prepared, monkeypatch: pytest.Mon
         return solve(instance, **options)
 
     monkeypatch.setattr(sys.modules["drhg.solver"], "solve", interrupted)
+    prepared.warnings = ("only a first solution",)
     result = run("solve", "square.tsp", "cross.vrp", "-o", "plans", "--plot", "pictures")
     assert result.exit_code == 143
+    assert "only a first solution" not in result.stderr  # whoever interrupts knows
     assert [p.name for p in Path("plans").iterdir()] == ["square.tour"]
     assert "square" in result.stdout
     assert "not drawn, interrupted" in result.stderr

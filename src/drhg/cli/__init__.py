@@ -628,8 +628,9 @@ def _solve_batch(jobs: Sequence[Job], options: SolveOptions, report: Report, tra
 
 def _deliver(job: Job, result: Result, output: Path | None, report: Report) -> None:
     """Write and report a result, each even if the other fails; `typer.Exit` tells what did."""
-    for warning in result.warnings:
-        say(f"{job.path}: {warning}")
+    if not STOP.requested():  # who interrupts knows that the search was short
+        for warning in result.warnings:
+            say(f"{job.path}: {warning}")
     code = {"infeasible": INFEASIBLE, "no_search": NO_SEARCH}.get(result.status)
     try:
         if code is not None:
