@@ -8,7 +8,7 @@ All cores are used; run it on an idle machine. How good results are, `tours.py` 
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 
 import numpy as np
@@ -18,6 +18,7 @@ import drhg
 
 def regions(k: int = 100, count: int = 64) -> None:
     from drhg.construct import construct
+    from drhg.destroy import WINDOW
     from drhg.hypergraph import (
         Nearness,
         destroy_nearest,
@@ -28,7 +29,6 @@ def regions(k: int = 100, count: int = 64) -> None:
         restore_in_place,
         rules_of,
     )
-    from drhg.search import WINDOW
 
     for n in (10_000, 100_000, 1_000_000):
         instance = drhg.uniform_tsp(n, seed=1)
@@ -72,6 +72,14 @@ def rates() -> None:
             print(f"n = {n:>9,}: {rate:,.0f} {name} per second", flush=True)
 
 
-if __name__ == "__main__":
-    for name in sys.argv[1:] or ["regions", "rates"]:
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="+", choices=("regions", "rates"))
+    for name in parser.parse_args().parts:
         {"regions": regions, "rates": rates}[name]()
+
+
+if __name__ == "__main__":
+    main()

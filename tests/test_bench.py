@@ -17,10 +17,12 @@ import pytest
 from scipy import stats
 
 import drhg
+from drhg import cli
 from drhg.benchmark import TITLES, gate, results, run, statistics
 from drhg.benchmark.jobs import Job, Method, run_job, weights_hash
 from drhg.benchmark.published import published
 from drhg.benchmark.references import (
+    BEST_RIVAL,
     EXPECTED,
     HERE,
     Reference,
@@ -44,7 +46,8 @@ def made(**more: Any) -> Row:
         "suite": "tsp", "set": "TSP100", "instance": "a", "n": 100, "solver": "drhg",
         "limit": "1 s", "status": "ok", "cost": 10.0, "gap": 0.0, "reference": 10.0,
         "reference_kind": HERE, "seconds": 1.0, "iterations": 5, "seed": 0, "threads": 1,
-        "time_limit": 1.0, "max_iters": None, "config_hash": "c", "cpu": "x", "cores": 2,
+        "time_limit": 1.0, "max_iters": None, "config": {"time_limit": 1.0}, "config_hash": "c",
+        "cpu": "x", "cores": 2,
         "commit": "abc", "when": "2026-01-01T00:00:00+00:00",
     }  # fmt: skip
     return row | more
@@ -139,7 +142,6 @@ def test_large_uniform_tours_have_an_expected_reference() -> None:
 
 
 def test_long_runs_are_kept_and_only_improve(tmp_path: Path) -> None:
-    pytest.importorskip("fast_tsp")
     path = tmp_path / "references.json"
     instance = drhg.uniform_tsp(30, seed=1)
     path.write_text(json.dumps({"other-1": {"cost": 5.0, "by": "x", "seconds": 1}}))
@@ -226,16 +228,74 @@ def test_only_common_instances_are_compared() -> None:
     assert statistics.counterpart(theirs, [ours, theirs]) is ours
 
 
-def test_a_better_row_becomes_the_reference() -> None:
+BARE: Row = {"reference": None, "reference_kind": None, "gap": None}
+
+
+def test_a_row_better_than_a_long_run_becomes_the_reference() -> None:
     rows = [
-        made(cost=9.0, reference=None, reference_kind=None, gap=None),
-        made(cost=10.0, solver="rival"),
+        made(cost=9.0, **BARE),
+        made(cost=11.0, solver="fast_tsp"),  # with a long run of 10
         made(cost=50.0, instance="z", reference=40.0, reference_kind="optimal", gap=25.0),
+        made(cost=44.0, instance="z", **BARE),  # made where nothing published was at hand
     ]
-    first, second, third = statistics.with_references(rows)
-    assert (first["gap"], second["gap"]) == (0.0, pytest.approx(100 / 9))
+    first, second, third, fourth = statistics.with_references(rows)
+    assert (first["gap"], second["gap"]) == (0.0, pytest.approx(200 / 9))
+    assert {first["reference_kind"], second["reference_kind"]} == {HERE}
     assert (third["gap"], third["reference_kind"]) == (25.0, "optimal")
+    assert (fourth["gap"], fourth["reference_kind"]) == (10.0, "optimal")
     assert rows[0]["gap"] is None  # the rows themselves stay as they were
+
+
+def test_ours_is_never_measured_against_ours() -> None:
+    alone = [
+        made(cost=9.0, **BARE),
+        made(cost=9.5, solver="drhg local", **BARE),
+        made(cost=12.0, solver="random insertion", limit="start", **BARE),
+        made(cost=None, solver="fast_tsp", status="crashed", **BARE),
+    ]
+    for row in statistics.with_references(alone):
+        assert (row["reference"], row["reference_kind"], row["gap"]) == (None, None, None)
+    rivals = [
+        made(cost=10.0, solver="fast_tsp", **BARE),
+        made(cost=20.0, solver="ortools", **BARE),
+    ]
+    found = statistics.with_references([*alone, *rivals])
+    assert {row["reference_kind"] for row in found} == {BEST_RIVAL}
+    assert [row["gap"] for row in found] == [-10.0, -5.0, 20.0, None, 0.0, 100.0]
+
+
+def test_a_report_without_references_says_why_gaps_are_blank() -> None:
+    for suite in ("tsp", "equal-time", "cvrp", "tsplib", "cvrplib", "non-optimal"):
+        rows = [made(suite=suite, instance=f"t{i}", cost=10.0 + i, **BARE) for i in range(7)]
+        text = results.results(rows)
+        line = next(li for li in text.splitlines() if li.startswith("| TSP100 | drhg"))
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        assert cells[3:5] == ["7", "13.0000"]
+        assert cells[6:8] == ["", ""]
+        assert cells[10:] in ([], [""])  # of how many not optimal: of none
+        assert "References: none (TSP100" in text
+        assert "nobody else's cost is known of t0, t1, t2, t3, t4 and 2 more. " in text
+        assert f"`drhg bench references {suite}` finds such costs" in text
+        assert "No gap:" not in results.results([made(suite=suite)])
+    some = [made(instance="known", cost=10.2, gap=2.0), made(instance="bare", cost=11.0, **BARE)]
+    text = results.results(some)
+    assert "No gap: nobody else's cost is known of bare." in text
+    assert "| 2 | 10.6000 | 0.5657 | 2.000 |" in text
+
+
+def test_no_picture_is_drawn_of_rows_without_references(tmp_path: Path) -> None:
+    rows = [made(suite=suite, **BARE) for suite in ("tsp", "cvrp", "tsplib", "cvrplib")]
+    assert results.draw(rows, tmp_path) == []
+
+
+def test_a_long_run_completes_rows_that_were_made_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "references.json"
+    path.write_text(json.dumps({"a": {"cost": 8.0, "by": "fast_tsp", "seconds": 1}}))
+    known = References(None, path)
+    row = known.completed(made(**BARE))
+    assert (row["reference"], row["reference_kind"], row["gap"]) == (8.0, HERE, 25.0)
+    assert known.completed(made()) == made()
+    assert known.completed(made(instance="b", **BARE)) == made(instance="b", **BARE)
 
 
 def test_non_optimal_counts_by_its_tolerance() -> None:
@@ -564,29 +624,94 @@ def test_from_rows_to_results(tmp_path: Path) -> None:
     [
         (["tsp", "--against", "nobody"], 3, "unknown rival 'nobody'"),
         (["tsp", "--repair", "magic"], 2, "'magic' is not one of"),
+        (["tsp", "-t", "inf", "--quick"], 2, "inf is not a number of seconds"),
+        (["tsp", "-t", "soon"], 2, "--time-limit"),
+        (["tsp", "--instances", "0"], 2, "--instances"),
+        (["tsp", "--quick", "--only", "TSP3"], 3, "no instances called TSP3"),
+        (["tsp", "--instances", "1", "--only", "TSP100", "-n", "5", "-o", "file"], 3, "file: no f"),
+        (["tsplib", "--data", "none"], 3, "none: this folder does not exist"),
+        (["tsplib", "--data", "."], 3, "berlin52.tsp"),
+        (["cvrplib", "--data", "."], 3, "cvrplib has no instances"),
+        (["tsp", "one-too-many"], 2, "one-too-many"),
+        (["no-suite"], 2, "no-suite"),
         (["report"], 3, "no rows"),
+        (["report", "none.jsonl"], 3, "none.jsonl: cannot read rows: No such file"),
+        (["report", "."], 3, ".: cannot read rows: Is a directory"),
+        (["report", "rows.jsonl", "-o", "none/x.md", "--plots", "p"], 3, "none/x.md: cannot be"),
+        (["report", "rows.jsonl", "--plots", "file"], 3, "file: no folder can be made here"),
+        (["repeat", "none.jsonl"], 3, "none.jsonl: cannot read rows: No such file"),
+        (["repeat", "file"], 3, "file:1: not a row of a benchmark (no JSON object)"),
+        (["repeat", "rows.jsonl"], 3, "rows.jsonl: there is no suite 'sudoku'"),
+        (["repeat", "rows.jsonl", "--count", "0"], 2, "--count"),
         (["train-size", "--quick"], 3, "size-30-70"),
         (["gate", "--baseline", "none.json"], 3, "no baseline"),
+        (["gate", "--baseline", "half.json"], 3, "half.json: no baseline of the gate: it has no g"),
+        (["gate", "--baseline", "file"], 3, "file: no baseline of the gate"),
+        (["gate", "--update", "--baseline", "none/x.json"], 3, "none/x.json: the folder of this"),
         (["references", "nothing"], 2, "'nothing' is not one of"),
+        (["references", "tsp", "-t", "inf"], 2, "inf is not a number of seconds"),
+        (["references", "tsp", "--quick", "--only", "TSP3"], 3, "no instances called TSP3"),
         (["demo", "--repair", "magic"], 2, "'magic' is not one of"),
+        (["demo", "-n", "5"], 2, "--nodes"),
+        (["demo", "-o", "x.txt"], 3, "x.txt: a picture ends in"),
     ],
 )
-def test_complaints_are_one_line(words: list[str], code: int, reason: str, tmp_path: Path) -> None:
-    ended = bench(*words, cwd=tmp_path)
-    assert ended.returncode == code, ended.stderr
-    assert reason in ended.stderr
-    assert len(ended.stderr.strip().splitlines()) == 1
+def test_complaints_are_one_line(
+    words: list[str],
+    code: int,
+    reason: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "file").write_text("no folder\n")
+    (tmp_path / "half.json").write_text('{"mean_gap": 1}')
+    (tmp_path / "rows.jsonl").write_text(json.dumps(made(suite="sudoku", max_iters=5)) + "\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["drhg", "bench", *words])
+    assert cli._run() == code
+    said = [line for line in capsys.readouterr().err.splitlines() if "rows to make" not in line]
+    assert len(said) == 1, said
+    assert reason in said[0]
+
+
+def test_a_wrong_file_of_rows_ends_the_process_with_a_line(tmp_path: Path) -> None:
+    ended = bench("repeat", "none.jsonl", cwd=tmp_path)
+    assert ended.returncode == 3
+    assert ended.stderr == "drhg: none.jsonl: cannot read rows: No such file or directory\n"
 
 
 def test_references_by_command(tmp_path: Path) -> None:
-    words = ["references", "tsp", "--instances", "2", "--only", "TSP100", "-t", "0.2", "-o", "rows"]
-    first = bench(*words, cwd=tmp_path)
+    """Of CVRP100 the first six are in the box, the seventh is not."""
+    words = ["references", "cvrp", "--instances", "7", "--only", "CVRP100", "-t", "0.2"]
+    first = bench(*words, "-o", "rows", cwd=tmp_path)
     assert first.returncode == 0, first.stderr
-    assert "2 of 2 references to make" in first.stderr
+    assert "1 of 7 references to make" in first.stderr
     found = json.loads((tmp_path / "rows/references.json").read_text())
-    assert len(found) == 2
-    assert "0 of 2 references to make" in bench(*words, cwd=tmp_path).stderr
-    assert "2 of 2 references to make" in bench(*words, "--again", cwd=tmp_path).stderr
+    assert list(found) == ["paper-cvrp100-6"]
+    assert "0 of 7 references to make" in bench(*words, "-o", "rows", cwd=tmp_path).stderr
+    words = [word.replace("CVRP100", "paper-cvrp100-6") for word in words]
+    again = bench(*words, "-o", "rows", "--again", cwd=tmp_path)
+    assert "1 of 1 references to make" in again.stderr
+
+
+def test_references_complete_a_report(tmp_path: Path) -> None:
+    """Gaps are blank without a reference, and there once it is found; rows are not made again."""
+    words = ["cvrp", "--instances", "7", "--only", "paper-cvrp100-6", "-n", "500", "--against", ""]
+    ran = bench(*words, "--threads", "1", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert "1 instances have no reference: their gaps stay blank" in ran.stderr
+    assert ", gap " not in ran.stderr
+    report = ["report", "--plots", "p"]
+    bench(*report, cwd=tmp_path)
+    text = (tmp_path / "RESULTS.md").read_text()
+    assert "No gap: nobody else's cost is known of paper-cvrp100-6." in text
+    known = {"paper-cvrp100-6": {"cost": 1.0, "by": "hygese", "seconds": 1.0}}
+    (tmp_path / "benchmarks/rows/references.json").write_text(json.dumps(known))
+    bench(*report, cwd=tmp_path)
+    text = (tmp_path / "RESULTS.md").read_text()
+    assert "No gap" not in text
+    assert "References: best known here (CVRP100)." in text
 
 
 @pytest.mark.parametrize("repair", ["local", "neural"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -58,6 +59,12 @@ Ray: TypeAlias = Annotated[
 ]
 
 
+def _finite(seconds: float | None) -> float | None:
+    if seconds is not None and not math.isfinite(seconds):
+        raise typer.BadParameter(f"{seconds} is not a number of seconds.", param_hint="-t")
+    return seconds
+
+
 def _by_commas(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -106,12 +113,13 @@ def _suite_command(name: str) -> Callable[..., None]:
         ] = False,
     ) -> None:  # fmt: skip
         from drhg.benchmark import rivals, run, suites
-        from drhg.solver import REPAIRS
+        from drhg.methods import REPAIRS
 
         unknown = [r for r in _by_commas(repair) if r not in REPAIRS]
         if unknown:
             known = ", ".join(REPAIRS)
             raise typer.BadParameter(f"{unknown[0]!r} is not one of: {known}.")
+        _finite(time_limit)
         here = None
         if against is not None:
             chosen, absent = rivals.chosen(against)
@@ -193,12 +201,14 @@ def references(
     """Find costs to compare with, by long runs of fast_tsp and hygese; kept beside the rows."""
     from drhg.benchmark import references as known
     from drhg.benchmark import run, suites
+    from drhg.benchmark.rows import make_folder
 
     if suite not in TITLES:
         raise typer.BadParameter(f"{suite!r} is not one of: {', '.join(TITLES)}.")
+    _finite(time_limit)
     choice = suites.Choice(quick=quick, instances=instances, only=_by_commas(only), data=data)
     have = run.known_references(choice, rows)
-    found = [i for part in suites.SUITES[suite].parts for i in part.chosen(choice)]
+    found = [instance for _, instance in suites.SUITES[suite].instances(choice)]
     todo = [
         i for i in found
         if have.of(i) is None or (again and have.of(i).kind == known.HERE)  # type: ignore[union-attr]
@@ -206,7 +216,7 @@ def references(
     seconds = sum(time_limit or known.long_seconds(i) for i in todo) / jobs
     say(f"{suite}: {len(todo)} of {len(found)} references to make, about {seconds / 60:.0f} min")
     path = rows / "references.json"
-    rows.mkdir(parents=True, exist_ok=True)
+    make_folder(rows)
     failed = known.measure(todo, path, seconds=time_limit, workers=jobs, say=say)
     print(path)
     raise typer.Exit(1 if failed else 0)
@@ -227,12 +237,14 @@ def report(
 ) -> None:
     """Turn rows into RESULTS.md: tables, spreads, rank-sum tests, pictures, and the bad rows."""
     from drhg.benchmark import results, rows
+    from drhg.benchmark.references import References
     from drhg.io import atomic_write
 
     paths = files or sorted(ROWS.glob("*.jsonl"))
     if not paths:
         raise DrhgError("no rows; make some with: drhg bench tsp --quick", file=str(ROWS))
-    found = rows.read_rows(paths)
+    known = References(None, *{path.parent / "references.json" for path in paths})
+    found = [known.completed(row) for row in rows.read_rows(paths)]
     pictures = []
     if plots is not None:
         for caption, path in results.draw(found, plots):
@@ -258,6 +270,8 @@ def repeat(
         raise DrhgError("no row in it was made with -n", file=str(file))
     different = 0
     for row in found[:: max(1, len(found) // count)][:count]:
+        if row["suite"] not in suites.SUITES:
+            raise DrhgError(f"there is no suite {row['suite']!r}", file=str(file))
         again = run.repeat(row, suites.SUITES[row["suite"]], suites.Choice(data=data))
         same = again["cost"] == row["cost"]
         different += not same
@@ -280,6 +294,8 @@ def gate(
     from drhg.io import atomic_write
 
     path = baseline or gates.BASELINE
+    if update and not path.parent.is_dir():
+        raise DrhgError("the folder of this file does not exist", file=str(path))
     base: dict[str, Any] = {"references": {}}
     if path.exists() or not update:
         base = gates.read_baseline(path)

@@ -64,11 +64,18 @@ def measure(known: dict[str, float]) -> Iterator[tuple[str, Row]]:
 
 def read_baseline(path: Path = BASELINE) -> dict[str, Any]:
     try:
-        baseline = json.loads(path.read_text(encoding="utf-8"))
-        float(baseline["mean_gap"])
-        return dict(baseline)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DrhgError(f"no baseline of the gate: {error}", file=str(path)) from None
+        found = json.loads(path.read_text(encoding="utf-8"))
+        baseline: dict[str, Any] = {"mean_gap": float(found["mean_gap"])}
+        for part in ("gaps", "references"):
+            baseline[part] = {str(name): float(value) for name, value in found[part].items()}
+        return baseline
+    except OSError as error:
+        reason = f"no baseline of the gate: {error.strerror}"
+    except KeyError as error:
+        reason = f"no baseline of the gate: it has no {error.args[0]}"
+    except (ValueError, TypeError, AttributeError):
+        reason = "no baseline of the gate: `drhg bench gate --update` writes one"
+    raise DrhgError(reason, file=str(path))
 
 
 def gaps_of(rows: dict[str, Row]) -> dict[str, float]:

@@ -2,7 +2,8 @@
 
 Library instances come with proven or best known costs. Uniform tours of up to 5,000 nodes, and
 plans without a published cost per instance, are compared with the best of long runs of other
-solvers, kept in `references.json`; larger tours with the expected length of an optimal one.
+solvers, kept in `references.json`; larger tours with the expected length of an optimal one. What
+has none of these is compared with the best row of a rival, never with rows of ours alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from drhg.benchmark.rivals import RIVALS, Outcome, run_guarded, unrounded
+from drhg.benchmark.rows import Row
 from drhg.errors import DrhgError
 from drhg.problem import Instance, check
 from drhg.workers import spread
@@ -27,19 +29,20 @@ LARGEST_MEASURED = 5_000  # nodes; beyond, long runs are too long
 # fixed edge, and that edge adds 3,869
 WITH_FIXED_EDGE = {"lin318": 45_214.0}
 
-OPTIMAL, BEST_KNOWN, HERE, LKH3, EXPECTED = (
+OPTIMAL, BEST_KNOWN, HERE, LKH3, EXPECTED, BEST_RIVAL = (
     "optimal",
     "best known",
     "best known here",
     "LKH3",
     "expected",
+    "best rival",
 )
 
 
 @dataclass(frozen=True)
 class Reference:
     cost: float
-    kind: str  # one of the five above
+    kind: str  # one of the six above
 
     def gap(self, cost: float) -> float:
         """In percent."""
@@ -85,10 +88,18 @@ class References:
         if instance.name in self._library:
             return self._library[instance.name]
         if instance.name in self._cached:
-            return Reference(float(self._cached[instance.name]["cost"]), HERE)
+            return Reference(self._cached[instance.name]["cost"], HERE)
         if instance.name.startswith(("our-tsp", "paper-tsp")) and instance.n > LARGEST_MEASURED:
             return Reference(expected_optimum(instance.n), EXPECTED)
         return None
+
+    def completed(self, row: Row) -> Row:
+        """A row, with the long run that was made after it if it had no reference."""
+        if row["reference"] is not None or row["instance"] not in self._cached:
+            return row
+        known = Reference(self._cached[row["instance"]]["cost"], HERE)
+        gap = None if row["cost"] is None else known.gap(row["cost"])
+        return row | {"reference": known.cost, "reference_kind": known.kind, "gap": gap}
 
     def unrounded(self, instance: Instance) -> Reference | None:
         """The paper's: tours against the whole optimum, plans against the unrounded best known.
@@ -129,6 +140,8 @@ def _read_cache(path: Path) -> dict[str, dict[str, Any]]:
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
         return {name: {**e, "cost": float(e["cost"])} for name, e in entries.items()}
+    except OSError as error:
+        raise DrhgError(f"cannot be read: {error.strerror}", file=str(path)) from None
     except (ValueError, TypeError, KeyError, AttributeError):
         raise DrhgError("not a file of references", file=str(path)) from None
 
@@ -141,11 +154,6 @@ def long_seconds(instance: Instance) -> float:
     if instance.is_cvrp:
         return max(20.0, 0.2 * instance.n)
     return float(max(1.0, (instance.n / 100) ** 1.35))
-
-
-def needs(instance: Instance, known: References) -> bool:
-    """Whether only a long run can say what this instance's costs are compared with."""
-    return known.of(instance) is None
 
 
 def measure(

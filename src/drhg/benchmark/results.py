@@ -9,7 +9,7 @@ from pathlib import Path
 
 from drhg.benchmark.published import published
 from drhg.benchmark.rivals import RIVALS
-from drhg.benchmark.rows import OK, Row
+from drhg.benchmark.rows import OK, Row, make_folder
 from drhg.benchmark.statistics import (
     START,
     Line,
@@ -73,8 +73,9 @@ def _head(rows: Sequence[Row]) -> str:
             f"- Rows: {len(rows)}, made {_span(days)}, commits {', '.join(commits)}.",
             f"- Machine: {'; '.join(machines)}. Limits name the threads, which are processes of a "
             "rival that uses one core each.",
-            "- Gap: percent above the reference, the mean over instances. ±: sample standard "
-            "deviation over instances. Time: mean seconds per instance, compilation excluded.",
+            "- Gap: percent above the reference, the mean over instances; blank where nobody "
+            "else's cost is known. ±: sample standard deviation over instances. Time: mean "
+            "seconds per instance, compilation excluded.",
             "- Rivals ran with the same limit and cores, each in its own process (rows say when, "
             "and at which commit); those that use one core ran once per core with different seeds, "
             "and the best counts. All answers are checked and costed by drhg's checker.",
@@ -104,10 +105,12 @@ def _section(suite: Suite, rows: list[Row]) -> str:
         if paper:
             cells.append(_number(mean(line.values("unrounded_gap")), 3))
         if suite.name == "non-optimal":
-            cells.append(f"{line.non_optimal} of {len(line.values('gap'))}")
+            known = len(line.values("gap"))
+            cells.append(f"{line.non_optimal} of {known}" if known else "")
         body.append(cells)
     parts.append(table((*HEADINGS, *extra), body, left=3))
     parts.append(f"References: {_kinds(lines)}.")
+    parts.append(_blanks(suite, rows))
     if suite.name in TOTAL:
         parts.append(_instances(suite, rows))
     parts.append(_published(suite))
@@ -160,6 +163,19 @@ def _kinds(lines: Sequence[Line]) -> str:
     for name, kinds in by_set.items():
         shown.setdefault(" and ".join(sorted(kinds)) or "none", []).append(name)
     return "; ".join(f"{kinds} ({', '.join(names)})" for kinds, names in shown.items())
+
+
+def _blanks(suite: Suite, rows: Sequence[Row]) -> str:
+    """Why there are costs without a gap."""
+    bare = [row for row in rows if row["cost"] is not None and row["gap"] is None]
+    names = list(dict.fromkeys(row["instance"] for row in bare))
+    if not names:
+        return ""
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return (
+        f"No gap: nobody else's cost is known of {shown}. "
+        f"`drhg bench references {suite.name}` finds such costs by long runs of rivals."
+    )
 
 
 def _instances(suite: Suite, rows: Sequence[Row]) -> str:
@@ -257,7 +273,7 @@ def draw(rows: Sequence[Row], folder: Path) -> list[tuple[str, Path]]:
     from drhg import plotting
 
     rows = with_references(rows)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     made: list[tuple[str, Path]] = []
 
     def save(figure: Figure, name: str, caption: str) -> None:

@@ -21,7 +21,10 @@ Row: TypeAlias = dict[str, Any]
 OK = "ok"
 LATE = "late"  # a valid answer, but well after the limit
 FAILED = ("crashed", "hung", "garbage", "invalid", "skipped")
-NEEDED = ("suite", "set", "instance", "n", "solver", "limit", "status", "cost", "config_hash")
+NEEDED = (
+    "suite", "set", "instance", "n", "solver", "limit", "status", "cost", "gap", "reference",
+    "reference_kind", "seconds", "time_limit", "max_iters", "config", "config_hash",
+)  # fmt: skip
 
 
 def digest(value: object) -> str:
@@ -84,13 +87,18 @@ def read_rows(paths: Iterable[Path]) -> list[Row]:
     """All rows; of rows with the same key the last one counts. A torn last line is left out."""
     found: dict[tuple[str, str, str], Row] = {}
     for path in paths:
-        lines = path.read_bytes().split(b"\n")
+        try:
+            lines = path.read_bytes().split(b"\n")
+        except OSError as error:
+            raise DrhgError(f"cannot read rows: {error.strerror}", file=str(path)) from None
         for number, line in enumerate(lines[:-1], start=1):  # what follows the last \n is torn
             try:
                 row = json.loads(line)
+            except ValueError:
+                row = None
+            missing = ["JSON object"]
+            if isinstance(row, dict):
                 missing = [name for name in NEEDED if name not in row]
-            except (ValueError, TypeError):
-                missing = ["JSON"]
             if missing:
                 reason = f"not a row of a benchmark (no {missing[0]})"
                 raise DrhgError(reason, file=str(path), line=number)
@@ -99,12 +107,22 @@ def read_rows(paths: Iterable[Path]) -> list[Row]:
     return list(found.values())
 
 
+def make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DrhgError(f"no folder can be made here: {error.strerror}", file=str(folder)) from None
+
+
 class RowFile:
     """Rows appended one by one, each on disk before the next begins."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = open(path, "ab+")  # noqa: SIM115 - closed by __exit__
+        make_folder(path.parent)
+        try:
+            self._file = open(path, "ab+")  # noqa: SIM115 - closed by __exit__
+        except OSError as error:
+            raise DrhgError(f"cannot write rows: {error.strerror}", file=str(path)) from None
         size = self._file.tell()
         if size:  # a run that was killed may have left half a line
             self._file.seek(0)

@@ -83,9 +83,9 @@ def _announce(
             "--fresh makes them again")  # fmt: skip
     bare = {job.instance.name for job in todo if job.reference is None}
     if bare:
-        say(f"{suite.name}: {len(bare)} instances have no reference yet: their gaps will be "
-            f"against the best of these rows; `drhg bench references {suite.name}` makes "
-            "references")  # fmt: skip
+        say(f"{suite.name}: {len(bare)} instances have no reference: their gaps stay blank, "
+            f"unless rivals run, too; `drhg bench references {suite.name}` finds references by "
+            "long runs of rivals")  # fmt: skip
 
 
 def described(row: Row) -> str:

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from drhg.benchmark.references import HERE, Reference
+from drhg.benchmark.references import BEST_RIVAL, HERE, Reference
+from drhg.benchmark.rivals import RIVALS
 from drhg.benchmark.rows import LATE, OK, Row
 
 NON_OPTIMAL = 1e-4  # percent above the reference that count as not optimal
@@ -89,20 +90,31 @@ def verdict(ours: Sequence[float], theirs: Sequence[float]) -> str:
 
 
 def with_references(rows: Iterable[Row]) -> list[Row]:
-    """Gaps against the best that is known now.
+    """Gaps against what others found: nothing of ours is measured against ours alone.
 
-    Where the reference is no proof but a long run, or there is none, any row may have found better.
+    A long run of a rival is no proof: where any row is better, that row is the reference of all.
+    Without a long run the best row of a rival is, and without one of those there is no gap.
     """
     rows = [dict(row) for row in rows]
-    best: dict[str, float] = {}
+    published = {
+        row["instance"]: Reference(row["reference"], row["reference_kind"])
+        for row in rows
+        if row["reference_kind"] not in (HERE, None)
+    }
+    measured = {row["instance"] for row in rows if row["reference_kind"] == HERE}
+    costs: dict[str, list[float]] = {}
     for row in rows:
-        if row["reference_kind"] in (HERE, None):
-            known = [v for v in (row["cost"], row["reference"]) if v is not None]
-            best[row["instance"]] = min([*known, best.get(row["instance"], math.inf)])
+        if row["instance"] in measured or row["solver"] in RIVALS:
+            found = [v for v in (row["cost"], row["reference"]) if v is not None]
+            costs.setdefault(row["instance"], []).extend(found)
     for row in rows:
-        if row["reference_kind"] in (HERE, None) and row["cost"] is not None:
-            row["reference"], row["reference_kind"] = best[row["instance"]], HERE
-            row["gap"] = Reference(row["reference"], HERE).gap(row["cost"])
+        name = row["instance"]
+        known = published.get(name)
+        if known is None and costs.get(name):
+            known = Reference(min(costs[name]), HERE if name in measured else BEST_RIVAL)
+        row["reference"] = None if known is None else known.cost
+        row["reference_kind"] = None if known is None else known.kind
+        row["gap"] = None if known is None or row["cost"] is None else known.gap(row["cost"])
     return rows
 
 

@@ -71,6 +71,8 @@ class Part:
         count = choice.instances
         if count is None:
             count = self.quick if choice.quick and isinstance(self.quick, int) else self.full
+        elif self.full is not None:
+            count = min(count, self.full)
         found = self.load(replace(choice, instances=count))
         named = [instance for instance in found if instance.name in choice.only]
         if choice.only and (named or self.name not in choice.only):
@@ -100,19 +102,20 @@ class Suite:
     def title(self) -> str:
         return TITLES[self.name].rstrip(".")
 
-    def jobs(self, choice: Choice, references: References) -> list[Job]:
-        names = {part.name for part in self.parts}
-        found = []
-        for part in self.parts:
-            for instance in part.chosen(choice):
-                known, exact = references.of(instance), references.unrounded(instance)
-                for method in self.methods(choice, instance, part):
-                    found.append(Job(self.name, part.name, instance, method, known, exact))
+    def instances(self, choice: Choice) -> list[tuple[Part, Instance]]:
+        found = [(part, instance) for part in self.parts for instance in part.chosen(choice)]
         if not found:
             asked = f" called {', '.join(choice.only)}" if choice.only else ""
-            raise DrhgError(
-                f"{self.name} has no instances{asked}; sets: {', '.join(sorted(names))}"
-            )
+            names = ", ".join(sorted(part.name for part in self.parts))
+            raise DrhgError(f"{self.name} has no instances{asked}; sets: {names}")
+        return found
+
+    def jobs(self, choice: Choice, references: References) -> list[Job]:
+        found = []
+        for part, instance in self.instances(choice):
+            known, exact = references.of(instance), references.unrounded(instance)
+            for method in self.methods(choice, instance, part):
+                found.append(Job(self.name, part.name, instance, method, known, exact))
         return list({job.key: job for job in found}.values())
 
     def against(self, choice: Choice) -> tuple[Rival, ...]:
