@@ -428,6 +428,12 @@ def test_processes_give_the_same_rows(tmp_path: Path) -> None:
     assert costs[0] == costs[1]
 
 
+def test_a_row_in_a_line() -> None:
+    assert run.described(made(gap=-1e-9)) == "TSP100 a drhg: 10, gap 0.000 %, 1.00 s"
+    assert run.described(made(gap=None)) == "TSP100 a drhg: 10, 1.00 s"
+    assert run.described(made(gap=-2.0, status="late")).endswith("gap -2.000 %, 1.00 s (late)")
+
+
 def test_a_row_repeats(tmp_path: Path) -> None:
     ran = run.run_suite(SUITES["tsp"], SMALL, tmp_path)
     row = read_rows([ran.path])[-1]
@@ -556,7 +562,7 @@ def test_the_gate_by_command(
 ) -> None:
     """A baseline is made, repeats exactly, and shuts when it was better than what there is now."""
     path = tmp_path / "gate.json"
-    known = {"uniform-tsp40-s1": 100.0, "uniform-cvrp20-s1": 100.0}  # far too long
+    known = {"uniform-tsp40-s1": 100.0, "uniform-cvrp20-s1": 100.0, "of-old": 1.0}  # far too long
     path.write_text(json.dumps({"mean_gap": 0.0, "gaps": {}, "references": known}))
     ours = ["bench", "gate", "--baseline", str(path)]
     assert app([*ours, "--update"], standalone_mode=False) is None
@@ -564,6 +570,7 @@ def test_the_gate_by_command(
     assert len(base["gaps"]) == 3
     assert min(base["gaps"].values()) == 0.0  # what is found is a better reference
     assert base["references"]["uniform-tsp40-s1"] < 10
+    assert set(base["references"]) == set(known) - {"of-old"}  # which no case needs any more
     capsys.readouterr()
     assert app(ours, standalone_mode=False) == 0
     shown = capsys.readouterr()

@@ -93,7 +93,7 @@ def described(row: Row) -> str:
     head = f"{row['set']} {row['instance']} {row['solver']}"
     if row["cost"] is None:
         return f"{head}: {row['status']}: {row.get('error', '')}"
-    gap = "" if row["gap"] is None else f", gap {row['gap']:.3f} %"
+    gap = "" if row["gap"] is None else f", gap {round(row['gap'], 3) + 0.0:.3f} %"
     mark = "" if row["status"] == "ok" else f" ({row['status']})"
     return f"{head}: {row['cost']:.7g}{gap}, {row['seconds']:.2f} s{mark}"
 
