@@ -10,7 +10,7 @@ path, reference = Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
 for line in path.read_text(encoding="utf-8").splitlines():
     result = json.loads(line)
     print(f"instance   {result['name']}, {result['n']:,} nodes")
-    print(f"cost       {result['cost']:.4f}")
+    print(f"cost       {result['cost']:,.10g}")
     if reference:
         print(f"gap        {100 * (result['cost'] / float(reference) - 1):.2f} % over {reference}")
     print(f"time       {result['seconds']:.1f} s, {result['iterations']:,} iterations")

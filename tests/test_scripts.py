@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -109,10 +110,25 @@ def test_a_reference_and_a_gap(tmp_path: Path) -> None:
     reference = float(best.stdout)
     assert reference > 0
     line = {"name": "x", "n": 40, "cost": 1.5 * reference, "seconds": 1.0, "iterations": 7}
+    cost = f"{line['cost']:,.10g}"
     (tmp_path / "x.json").write_text(json.dumps(line))
     shown = run(ROOT / "examples/gap.py", "x.json", best.stdout.strip(), cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
     assert "50.00 % over" in shown.stdout
+    assert f"cost       {cost}\n" in shown.stdout
+
+
+def test_the_reference_of_the_demo_is_that_of_its_instance(tmp_path: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    words = re.search(r"drhg (generate .*) -o out/demo.tsp", makefile)
+    best = re.search(r"^DEMO_REFERENCE \?= (\d+)$", makefile, re.MULTILINE)
+    assert words is not None
+    assert best is not None
+    path = tmp_path / "demo.tsp"
+    command = [sys.executable, "-m", "drhg", *words[1].split(), "-o", str(path)]
+    subprocess.run(command, capture_output=True, check=True, timeout=60)
+    found = drhg.solve(drhg.read(path), max_iters=300, seed=1).cost
+    assert 1.0 <= found / int(best[1]) < 1.1
 
 
 @pytest.mark.slow
