@@ -79,10 +79,13 @@ def alternating_cycles(a, b, state, cycles, starts):
     """
     n = len(a)
     open_ = np.empty((2, n, 2), np.int32)
-    count = np.zeros((2, n), np.int32)
+    count = np.empty((2, n), np.int32)
+    on_path = np.empty((n, 2), np.int32)  # index on the path by parity
     where = np.empty(n, np.int32)
     live = 0
     for v in range(n):
+        count[0, v] = count[1, v] = 0
+        on_path[v, 0] = on_path[v, 1] = -1
         for i in range(2):
             if a[v, i] != b[v, 0] and a[v, i] != b[v, 1]:
                 open_[0, v, count[0, v]] = a[v, i]
@@ -93,7 +96,6 @@ def alternating_cycles(a, b, state, cycles, starts):
         if count[0, v] > 0:
             where[live] = v
             live += 1
-    on_path = np.full((n, 2), -1, np.int32)  # index on the path by parity
     path = np.empty(2 * n + 2, np.int32)
     found = 0
     starts[0] = 0
@@ -343,7 +345,8 @@ def breed(space, fixed, near, population, fathers, mothers, guests, kids, spread
     """
     tours, poses, links, shares = population
     size, n = tours.shape
-    worth = np.zeros(size + 2)  # entropy of an edge that so many tours have
+    worth = np.empty(size + 2, np.float64)  # entropy of an edge that so many tours have
+    worth[0] = worth[size + 1] = 0.0
     for f in range(1, size + 1):
         worth[f] = -f / size * np.log(f / size)
     cycles = np.empty(2 * n + 2, np.int32)
@@ -352,20 +355,24 @@ def breed(space, fixed, near, population, fathers, mothers, guests, kids, spread
     label = np.empty(n + 1, np.int64)
     sizes = np.empty(n + 1, np.int64)
     log = np.empty((4 * n, 3), np.int32)
-    gains = np.zeros(len(fathers), np.float64)
+    gains = np.empty(len(fathers), np.float64)
+    order = np.empty(n + 2, np.int64)
+    one = np.empty(1, np.int64)
+    taken = np.empty(n // kids + 2, np.int64)
     for pair in range(len(fathers)):
+        gains[pair] = 0.0
         father, mother = fathers[pair], mothers[pair]
         link = links[father]
         other = links[mother] if mother >= 0 else guests[-1 - mother]
         tour, pos = tours[father], poses[father]
         count = alternating_cycles(link, other, state, cycles, starts)
-        order = np.arange(count)
-        taken = np.empty(count // kids + 1, np.int64)
+        for i in range(count):
+            order[i] = i
         groups = 0
         best = 0.0
         for i in range(count):
             j = i + random_below(state, count - i)
-            one = order[j : j + 1].copy()
+            one[0] = order[j]
             order[j] = order[i]
             gain, changes = _child(
                 space, fixed, near, tour, pos, link, cycles, starts, one, cuts, label, sizes, log

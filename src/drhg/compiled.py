@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -132,6 +133,7 @@ def kernel(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         config.CACHE_DIR = before
     if not config.DISABLE_JIT:
         dispatcher.get_call_template = partial(_call_template, dispatcher)
+        dispatcher._cache.save_overload = partial(_save, dispatcher._cache.save_overload)
     return cast(Callable[..., Any], dispatcher)
 
 
@@ -144,6 +146,12 @@ def _call_template(dispatcher: Any, args: Sequence[Any], kws: dict[str, Any]) ->
     return type(dispatcher).get_call_template(
         dispatcher, wide, {key: _widened(one) for key, one in kws.items()}
     )
+
+
+def _save(save: Callable[[Any, Any], None], signature: Any, compiled: Any) -> None:
+    """A full disk costs the time to compile again, not a solution."""
+    with suppress(OSError):
+        save(signature, compiled)
 
 
 def _widened(given: Any) -> Any:

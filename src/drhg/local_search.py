@@ -391,8 +391,11 @@ def descend(space, fixed, neighbours, breadth, depth, tour, pos):
     n = len(tour)
     if n < 4:
         return 0.0
-    queue = tour.copy()
-    queued = np.ones(n, np.bool_)
+    queue = np.empty(n, np.int32)
+    queued = np.empty(n, np.bool_)
+    for i in range(n):
+        queue[i] = tour[i]
+        queued[i] = True
     buffer = np.empty(n, np.int32)
     journal = np.empty(0, np.int32)
     gain, _ = _settle(
@@ -414,11 +417,14 @@ def kick_and_settle(space, fixed, neighbours, breadth, depth, tour, pos, state, 
         return 0.0
     reach = max(1, min(reach, (n - 1) // 3))
     queue = np.empty(n, np.int32)
-    queued = np.zeros(n, np.bool_)
+    queued = np.empty(n, np.bool_)
+    for i in range(n):
+        queued[i] = False
     buffer = np.empty(n, np.int32)
     journal = np.empty(24 * n + 4096, np.int32)
     cuts = np.empty(4, np.int64)
-    visit = np.array([1, 7, 5, 3])  # segments 0 1 2 3 become 0 3 2 1: the double bridge
+    visit = np.empty(4, np.int64)  # segments 0 1 2 3 become 0 3 2 1: the double bridge
+    visit[0], visit[1], visit[2], visit[3] = 1, 7, 5, 3
     total = 0.0
     for _ in range(kicks):
         # Cuts a few dozen positions apart: the new edges are long, so the search that follows has
@@ -499,9 +505,13 @@ def improve_region(
         return 0.0
     nodes = np.empty(m, np.int32)
     xy = np.empty((m, 2), np.float64)
-    near = np.full((m, neighbours.shape[1]), -1, np.int32)
-    held = np.full((m, 2), -1, np.int32)
+    near = np.empty((m, neighbours.shape[1]), np.int32)
+    held = np.empty((m, 2), np.int32)
+    order = np.empty(m, np.int32)
+    where = np.empty(m, np.int32)
     for i in range(m):
+        order[i] = where[i] = i
+        held[i, 0] = held[i, 1] = -1
         p = start + at[i]
         nodes[i] = tour[p if p < n else p - n]
         local[nodes[i]] = i + 1  # 0 stands for a node that does not take part
@@ -513,14 +523,14 @@ def improve_region(
             if j >= 0:
                 near[i, w] = j
                 w += 1
+        for c in range(w, neighbours.shape[1]):
+            near[i, c] = -1
         j = i + 1 if i + 1 < m else 0
         joined = at[j] == at[i] + 1
         if not joined or is_fixed(fixed, nodes[i], nodes[j]):
             held[i, 0 if held[i, 0] < 0 else 1] = j
             held[j, 0 if held[j, 0] < 0 else 1] = i
     ground = Space(space.metric, xy, space.matrix)
-    order = np.arange(m).astype(np.int32)
-    where = order.copy()
     gain = descend(ground, held, near, breadth, depth, order, where)
     gain += kick_and_settle(ground, held, near, breadth, depth, order, where, state, kicks, reach)
     for i in range(m):

@@ -90,9 +90,9 @@ class Part:
 MOVES = Part("k-opt moves of tours", "drhg.search:rehearse_moves", kernels=34)
 REGIONS = Part("regions of large tours", "drhg.search:rehearse_regions", kernels=42)
 POPULATION = Part("edge assembly of tours", "drhg.search:rehearse_population", kernels=38)
-ANNEALING = Part("ruin and recreate of routes", "drhg.route_search:rehearse_annealing", kernels=51)
+ANNEALING = Part("ruin and recreate of routes", "drhg.route_search:rehearse_annealing", kernels=30)
 GENETIC = Part("genetic search of routes", "drhg.route_breeding:rehearse_population", kernels=35)
-DESCENT = Part("descent of routes", "drhg.route_breeding:rehearse_descent", kernels=55)
+DESCENT = Part("descent of routes", "drhg.route_breeding:rehearse_descent", kernels=28)
 
 
 def start(problem: str, name: str) -> Part:
@@ -158,7 +158,9 @@ def warmup(
             raise DrhgError(f"methods: unknown method {name!r}; known: {', '.join(METHODS)}")
     began = time.perf_counter()
     parts = [part for name in wanted for part in METHODS[name]]
-    prepare(list(dict.fromkeys(parts)), on_progress=on_progress)
+    failure = prepare(list(dict.fromkeys(parts)), on_progress=on_progress)
+    if failure is not None:
+        raise DrhgError(f"{failure}; what is finished is kept, and the rest goes on next time")
     return time.perf_counter() - began
 
 

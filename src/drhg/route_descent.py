@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from drhg.compiled import inlined, inner, kernel, random_below, stable_order
 from drhg.hypergraph import Index
@@ -196,35 +197,84 @@ def _relink(next, prev, depot, listed, count):
     prev[depot] = last
 
 
-@kernel
-def descend(land, order, ends, slots, price, settled, state):
+class Descent(NamedTuple):
+    """The routes during a descent, and what is known of them; arrays of one descent only.
+
+    Allocated by NumPy: numba would take two seconds longer to compile a kernel that does it.
+    """
+
+    next: Index  # (m + slots,) customers, then the depots of the routes
+    prev: Index
+    route: Index
+    place: Index  # in its route, from 1
+    load_to: Floats  # up to here, from the depot on
+    length_to: Floats
+    leap: Floats  # to the next
+    load: Floats  # (slots,)
+    length: Floats
+    stops: Index
+    extra: Floats  # what a route pays for being beyond its limits
+    changed: Ints  # the last move that changed it
+    links: Index  # (m, 2) neighbours in the route, as last counted
+    moved: Index  # (m + slots,) the last move that changed them; depots are all the same
+    # what moves of a pair add to all lengths, at least, and when that was found: as long as both
+    # have the same neighbours it holds, and only what is beyond the limits can make a move pay
+    least: Floats  # (m, k)
+    known: Index
+    queue: Index  # (m,) the customers in the order in which they are looked at
+    tested: Ints  # the last move before a customer was
+    paired: Ints  # (slots, slots) the last move before two routes were looked at together
+    listed: Index  # (m,) scratch
+    other: Index
+    meeting: npt.NDArray[np.bool_]  # (slots, slots) see `_meet`
+    when: Ints  # (slots, m) cheapest places per route and customer: when they were found,
+    where: Index  # (slots, m, PLACES)
+    costs: Floats  # and at which cost
+    saved: Floats  # (m,) by taking a customer out
+
+
+def descend(
+    land: Land, order: Index, ends: Index, slots: int, price: Price, settled: Ints,
+    state: npt.NDArray[np.uint64],
+) -> tuple[Index, Index]:  # fmt: skip
     """The routes (laid end to end) after all moves that pay: (order, ends of `slots` routes).
 
     Customers are taken in random order; a pair is looked at again only after one of its routes has
     changed, and for the first time only if their routes have no bit of `settled` in common
     (see `settled_in`).
     """
-    matrix, demand, near, bounds = land.matrix, land.demand, land.near, land.bounds
     m = len(order)
-    size = m + slots
-    next = np.empty(size, np.int32)
-    prev = np.empty(size, np.int32)
-    route = np.empty(size, np.int32)
-    place = np.zeros(size, np.int32)
-    load_to = np.zeros(size, np.float64)
-    length_to = np.zeros(size, np.float64)
-    leap = np.zeros(size, np.float64)  # to the next
-    load = np.zeros(slots, np.float64)
-    length = np.zeros(slots, np.float64)
-    stops = np.zeros(slots, np.int32)
-    extra = np.zeros(slots, np.float64)
-    changed = np.zeros(slots, np.int64)
-    links = np.full((m, 2), -1, np.int32)  # neighbours in the route, as last counted
-    moved = np.zeros(size, np.int32)  # the last move that changed them; depots are all the same
-    # what moves of a pair add to all lengths, at least, and when that was found: as long as both
-    # have the same neighbours it holds, and only what is beyond the limits can make a move pay
-    least = np.empty(near.shape, np.float64)
-    known = np.full(near.shape, -1, np.int32)
+    size, near = m + slots, land.near.shape
+    i4, i8 = np.int32, np.int64
+    descent = Descent(
+        next=np.empty(size, i4), prev=np.empty(size, i4), route=np.empty(size, i4),
+        place=np.zeros(size, i4), load_to=np.zeros(size), length_to=np.zeros(size),
+        leap=np.zeros(size), load=np.zeros(slots), length=np.zeros(slots),
+        stops=np.zeros(slots, i4), extra=np.zeros(slots), changed=np.zeros(slots, i8),
+        links=np.full((m, 2), -1, i4), moved=np.zeros(size, i4),
+        least=np.empty(near), known=np.full(near, -1, i4),
+        queue=np.arange(m, dtype=i4), tested=np.full(m, -1, i8),
+        paired=np.full((slots, slots), -1, i8), listed=np.empty(m, i4), other=np.empty(m, i4),
+        meeting=np.zeros((slots, slots), np.bool_), when=np.full((slots, m), -1, i8),
+        where=np.empty((slots, m, PLACES), i4), costs=np.empty((slots, m, PLACES)),
+        saved=np.empty(m),
+    )  # fmt: skip
+    found, found_ends = np.empty(m, np.int32), np.empty(slots, np.int32)
+    _descend(land, order, ends, price, settled, state, descent, found, found_ends)
+    return found, found_ends
+
+
+@kernel
+def _descend(land, order, ends, price, settled, state, descent, found, found_ends):
+    matrix, demand, near, bounds = land.matrix, land.demand, land.near, land.bounds
+    (
+        next, prev, route, place, load_to, length_to, leap, load, length, stops, extra, changed,
+        links, moved, least, known, queue, tested, paired, listed, other, meeting,
+        when, where, costs, saved,
+    ) = descent  # fmt: skip
+    sketch = when, where, costs, saved
+    m = len(order)
+    slots = len(load)
     w = 0
     for r in range(slots):
         route[m + r] = r
@@ -235,13 +285,6 @@ def descend(land, order, ends, slots, price, settled, state):
             matrix, demand, bounds, price, m, next, route, place, load_to,
             length_to, leap, load, length, stops, extra, links, moved, 0, r,
         )  # fmt: skip
-    queue = np.arange(m).astype(np.int32)
-    tested = np.full(m, -1, np.int64)
-    paired = np.full((slots, slots), -1, np.int64)
-    listed = np.empty(m, np.int32)
-    other = np.empty(m, np.int32)
-    meeting = np.zeros((slots, slots), np.bool_)
-    sketch = _sketch(slots, m)
     vacant = _vacant(stops)
     moves = 0
     turn = 0
@@ -352,8 +395,6 @@ def descend(land, order, ends, slots, price, settled, state):
                             meeting[r, a] = meeting[r, b] = meeting[r, a] or meeting[r, b]
             vacant = _vacant(stops)
         turn += 1
-    found = np.empty(m, np.int32)
-    found_ends = np.empty(slots, np.int32)
     w = 0
     for r in range(slots):
         here = next[m + r]
@@ -362,7 +403,6 @@ def descend(land, order, ends, slots, price, settled, state):
             w += 1
             here = next[here]
         found_ends[r] = w
-    return found, found_ends
 
 
 @inlined
@@ -554,18 +594,6 @@ def _cross(m, next, prev, u, v, ru, rv, turned, listed, other):
         here = next[here]
     _relink(next, prev, m + ru, listed, a)
     _relink(next, prev, m + rv, other, b)
-
-
-@inner
-def _sketch(slots, m):
-    """Cheapest places per route and customer: when they were found, where, at which cost.
-
-    And what is saved by taking a customer out.
-    """
-    when = np.full((slots, m), -1, np.int64)
-    where = np.empty((slots, m, PLACES), np.int32)
-    costs = np.empty((slots, m, PLACES), np.float64)
-    return when, where, costs, np.empty(m, np.float64)
 
 
 @inlined

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from drhg.compiled import (
     EXPLICIT,
@@ -84,8 +85,32 @@ def part_of(
 
     `spare` empty routes are added; `local` is scratch, (n,) and -1 everywhere.
     """
-    ground, plan = _lay_out(rules, near, order, ends, chosen, absent, spare, local)
-    return Part(Ground(*ground), Routes(*plan), plan[0].copy())
+    m = len(absent) + int(np.diff(ends, prepend=0)[chosen].sum())
+    slots = len(chosen) + spare
+    size, width = m + slots, min(NEAREST, near.shape[1])
+    explicit = rules.space.metric == EXPLICIT
+    ground = Ground(
+        Space(
+            rules.space.metric,
+            np.empty((size, 2)),
+            np.empty((size, size) if explicit else (0, 0)),
+        ),
+        np.full(size, rules.depot, np.int64),
+        np.zeros(size, np.int64),
+        np.full((m, width), -1, np.int32),
+        np.full((m, width), np.inf),
+        rules.capacity,
+        rules.max_length,
+        rules.service,
+    )
+    plan = Routes(
+        next=np.empty(size, np.int32), prev=np.empty(size, np.int32), step=np.zeros(size),
+        route=np.full(size, -1, np.int32), load=np.zeros(slots, np.int64), length=np.zeros(slots),
+        stops=np.zeros(slots, np.int32), spare=np.zeros(slots + 1, np.int32),
+        missing=np.zeros(m, np.int64),
+    )  # fmt: skip
+    _lay_out(rules, near, order, ends, chosen, absent, local, ground, plan)
+    return Part(ground, plan, plan.next.copy())
 
 
 def lists_of(part: Part, best: bool) -> tuple[Index, Index]:
@@ -147,24 +172,14 @@ def merge_lists(order, ends, taken, parts_order, parts_ends):
 
 
 @kernel
-def _lay_out(rules, near, order, ends, chosen, absent, spare, local):
-    m = len(absent)
-    for c in range(len(chosen)):
-        r = chosen[c]
-        m += ends[r] - (ends[r - 1] if r > 0 else 0)
-    slots = len(chosen) + spare
+def _lay_out(rules, near, order, ends, chosen, absent, local, ground, plan):
+    """Fill the arrays of a part, which come with their first values."""
+    node, demand, beside, far = ground.node, ground.demand, ground.near, ground.far
+    points, matrix = ground.space.points, ground.space.matrix
+    next, prev, step, route, load, length, stops, empty, _ = plan
+    m, width = beside.shape
+    slots = len(load)
     size = m + slots
-    node = np.full(size, rules.depot, np.int64)
-    points = np.empty((size, 2), np.float64)
-    demand = np.zeros(size, np.int64)
-    next = np.empty(size, np.int32)
-    prev = np.empty(size, np.int32)
-    step = np.zeros(size, np.float64)
-    route = np.full(size, -1, np.int32)
-    load = np.zeros(slots, np.int64)
-    length = np.zeros(slots, np.float64)
-    stops = np.zeros(slots, np.int32)
-    empty = np.zeros(slots + 1, np.int32)
     w = 0
     for c in range(len(chosen)):
         r = chosen[c]
@@ -200,9 +215,6 @@ def _lay_out(rules, near, order, ends, chosen, absent, spare, local):
             empty[n_empty] = c
             n_empty += 1
     empty[slots] = n_empty
-    width = min(NEAREST, near.shape[1])
-    beside = np.full((m, width), -1, np.int32)
-    far = np.full((m, width), np.inf, np.float64)
     for i in range(m):
         k = 0
         for j in range(near.shape[1]):
@@ -219,23 +231,10 @@ def _lay_out(rules, near, order, ends, chosen, absent, spare, local):
         if route[i] >= 0:
             step[i] = distance(rules.space, node[i], node[next[i]])
             length[route[i]] += step[i]
-    matrix = np.zeros((size, size) if rules.space.metric == EXPLICIT else (0, 0), np.float64)
     if rules.space.metric == EXPLICIT:
         for i in range(size):
             for j in range(size):
                 matrix[i, j] = rules.space.matrix[node[i], node[j]]
-    ground = (
-        Space(rules.space.metric, points, matrix),
-        node,
-        demand,
-        beside,
-        far,
-        rules.capacity,
-        rules.max_length,
-        rules.service,
-    )
-    plan = (next, prev, step, route, load, length, stops, empty, np.zeros(m, np.int64))
-    return ground, plan
 
 
 # The helpers below take arrays instead of `Ground` and `Routes`, and are compiled into the slice:
@@ -401,30 +400,52 @@ def _sort_for_insertion(space, m, demand, out, n_out, state, key):
         key[j], out[j] = value, node
 
 
-@kernel
-def string_slice(ground, plan, best, temperature, removed, steps, state):
+class Scratch(NamedTuple):
+    """Arrays of one slice only, allocated by NumPy: numba would compile a second longer."""
+
+    out: Index  # (m + 8,) the customers taken out, in the order in which they are put back
+    put: Index  # those put back so far
+    key: Floats  # by which they are ordered
+    log: Index  # (m + 8, 2) who was taken from behind whom
+    was: Floats  # the distances there
+    absent: Index  # customers in no route
+    mark: Ints  # (slots,) the last turn in which a route was touched
+    touched: Index  # (slots + 1,) the routes touched in this turn
+
+
+def string_slice(
+    ground: Ground, plan: Routes, best: Index, temperature: float, removed: float, steps: int,
+    state: npt.NDArray[np.uint64],
+) -> tuple[float, float, int]:  # fmt: skip
     """`steps` times: remove strings, insert, accept by annealing or undo. In place.
 
     Returns (change of cost, the same for the best plan of this slice, customers that it leaves
     out). Fewer customers left out are better at any cost; while there are some, a step is kept if
     those it leaves out have been left out less often than those left out before.
     """
+    room, slots = len(ground.near) + 8, len(plan.load)
+    scratch = Scratch(
+        out=np.empty(room, np.int32), put=np.empty(room, np.int32), key=np.empty(room),
+        log=np.empty((room, 2), np.int32), was=np.empty((room, 2)),
+        absent=np.empty(room, np.int32), mark=np.zeros(slots, np.int64),
+        touched=np.empty(slots + 1, np.int32),
+    )  # fmt: skip
+    found: tuple[float, float, int] = _slice(
+        ground, plan, best, temperature, removed, steps, state, scratch
+    )
+    return found
+
+
+@kernel
+def _slice(ground, plan, best, temperature, removed, steps, state, scratch):
     space, _, demand, near, far, capacity, max_length, service = ground
+    out, put, key, log, was, absent, mark, touched = scratch
     next, prev, step, route, load, length, stops, spare, missing = plan
     m = len(near)
     slots = len(load)
     slack = max_length - service
     cost = 0.0
     best_cost = 0.0
-    room = m + 8
-    out = np.empty(room, np.int32)
-    put = np.empty(room, np.int32)
-    key = np.empty(room, np.float64)
-    log = np.empty((room, 2), np.int32)  # who was taken from behind whom
-    was = np.empty((room, 2), np.float64)  # the distances there
-    mark = np.zeros(slots, np.int64)
-    touched = np.empty(slots + 1, np.int32)
-    absent = np.empty(room, np.int32)
     n_absent = 0
     for i in range(m):
         if route[i] < 0:
