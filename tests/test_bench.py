@@ -631,7 +631,8 @@ def test_from_rows_to_results(tmp_path: Path) -> None:
     [
         (["tsp", "--against", "nobody"], 3, "unknown rival 'nobody'"),
         (["tsp", "--repair", "magic"], 2, "'magic' is not one of"),
-        (["tsp", "-t", "inf", "--quick"], 2, "inf is not a number of seconds"),
+        (["tsp", "-t", "inf", "--quick"], 2, "--time-limit: inf s is no time to measure in"),
+        (["tsp", "-t", "0", "--quick"], 2, "--time-limit: 0 s is no time to measure in"),
         (["tsp", "-t", "soon"], 2, "--time-limit"),
         (["tsp", "--instances", "0"], 2, "--instances"),
         (["tsp", "--quick", "--only", "TSP3"], 3, "no instances called TSP3"),
@@ -656,7 +657,7 @@ def test_from_rows_to_results(tmp_path: Path) -> None:
         (["gate", "--baseline", "file"], 3, "file: no baseline of the gate"),
         (["gate", "--update", "--baseline", "none/x.json"], 3, "none/x.json: the folder of this"),
         (["references", "nothing"], 2, "'nothing' is not one of"),
-        (["references", "tsp", "-t", "inf"], 2, "inf is not a number of seconds"),
+        (["references", "tsp", "-t", "inf"], 2, "inf s is no time"),
         (["references", "tsp", "--quick", "--only", "TSP3"], 3, "no instances called TSP3"),
         (["demo", "--repair", "magic"], 2, "'magic' is not one of"),
         (["demo", "-n", "5"], 2, "--nodes"),

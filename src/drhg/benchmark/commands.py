@@ -59,10 +59,10 @@ Ray: TypeAlias = Annotated[
 ]
 
 
-def _finite(seconds: float | None) -> float | None:
-    if seconds is not None and not math.isfinite(seconds):
-        raise typer.BadParameter(f"{seconds} is not a number of seconds.", param_hint="-t")
-    return seconds
+def _measurable(seconds: float | None) -> None:
+    if seconds is not None and not 0 < seconds < math.inf:
+        reason = f"{seconds:g} s is no time to measure in."
+        raise typer.BadParameter(reason, param_hint="--time-limit")
 
 
 def _by_commas(text: str) -> tuple[str, ...]:
@@ -119,7 +119,10 @@ def _suite_command(name: str) -> Callable[..., None]:
         if unknown:
             known = ", ".join(REPAIRS)
             raise typer.BadParameter(f"{unknown[0]!r} is not one of: {known}.")
-        _finite(time_limit)
+        _measurable(time_limit)
+        nearest = next(path for path in (rows, *rows.absolute().parents) if path.exists())
+        if not nearest.is_dir():
+            raise typer.BadParameter(f"{nearest} is no folder.", param_hint="--rows")
         here = None
         if against is not None:
             chosen, absent = rivals.chosen(against)
@@ -168,6 +171,7 @@ def demo(
 
     if repair not in ("neural", "local"):
         raise typer.BadParameter(f"{repair!r} is not one of: neural, local.")
+    plotting.format_of(output)
     instance = uniform_tsp(nodes, seed)
     repairer: Repair = LocalSearchRepair()
     if repair == "neural":
@@ -205,7 +209,7 @@ def references(
 
     if suite not in TITLES:
         raise typer.BadParameter(f"{suite!r} is not one of: {', '.join(TITLES)}.")
-    _finite(time_limit)
+    _measurable(time_limit)
     choice = suites.Choice(quick=quick, instances=instances, only=_by_commas(only), data=data)
     have = run.known_references(choice, rows)
     found = [instance for _, instance in suites.SUITES[suite].instances(choice)]
@@ -245,6 +249,8 @@ def report(
         raise DrhgError("no rows; make some with: drhg bench tsp --quick", file=str(ROWS))
     known = References(None, *{path.parent / "references.json" for path in paths})
     found = [known.completed(row) for row in rows.read_rows(paths)]
+    if not found:
+        raise DrhgError("no rows in it", file=str(paths[0]))
     pictures = []
     if plots is not None:
         for caption, path in results.draw(found, plots):
