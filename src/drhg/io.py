@@ -630,7 +630,7 @@ def solution_row(
     {'file': None, 'name': 'square', 'problem': 'tsp', 'n': 4, 'cost': 4.0, 'tour': [0, 1, 2, 3]}
     """
     row: dict[str, Any] = {
-        "file": None if file is None else os.fspath(file),
+        "file": None if file is None else _name_of(file, "file"),
         "name": instance.name,
         "problem": instance.problem,
         "n": instance.n,
@@ -868,6 +868,8 @@ def write_solution(
         instance_file = None if instance_file is None else _name_of(instance_file, "instance_file")
     problem.an_instance(instance)
     problem.a_solution(solution)
+    if cost is not None:
+        problem.real_number("cost", cost)
     with _errors_as(SolutionError, "standard output" if name == STANDARD else name):
         kind = _suffix(name, ".sol" if instance.is_cvrp else ".tour", ".json")
         cost = problem.cost(instance, solution) if cost is None else cost

@@ -57,13 +57,15 @@ class RegionOptions:
             raise DrhgError(f"unknown destroy {self.destroy!r}; known: {', '.join(DESTROYS)}")
         if self.depot_edges not in DEPOT_EDGES:
             known = ", ".join(DEPOT_EDGES)
-            raise DrhgError(f"unknown depot-edges {self.depot_edges!r}; known: {known}")
+            raise DrhgError(f"unknown depot_edges {self.depot_edges!r}; known: {known}")
         if self.device not in DEVICES:
             raise DrhgError(f"unknown device {self.device!r}; known: {', '.join(DEVICES)}")
-        if self.library != "auto" and self.library not in LIBRARIES:
+        if self.library not in ("auto", *LIBRARIES):
             raise DrhgError(f"unknown library {self.library!r}; known: {', '.join(LIBRARIES)}")
-        if not isinstance(self.model, str):
+        if not isinstance(self.model, str) or not self.model:
             raise DrhgError(f"model must be a name or a file, not {shown(self.model)}")
+        if not isinstance(self.sample, bool):
+            raise DrhgError(f"sample must be True or False, not {shown(self.sample)}")
         whole_number("alternatives", self.alternatives, 1)
         if self.k is not None:
             if not isinstance(self.k, tuple | list) or len(self.k) != 2:

@@ -139,13 +139,18 @@ def save_training(
     save_figure(path, figure)
 
 
-def save_figure(path: PathLike, figure: Figure, dpi: int = 160) -> None:
-    """Write a figure atomically, in the format its ending names."""
+def format_of(path: PathLike) -> str:
+    """What kind of picture the name of a file asks for."""
     suffix = Path(path).suffix.lower().lstrip(".")
     if suffix not in ("png", "pdf", "svg"):
         raise DrhgError("a picture ends in .png, .pdf or .svg", file=str(path))
+    return suffix
+
+
+def save_figure(path: PathLike, figure: Figure, dpi: int = 160) -> None:
+    """Write a figure atomically, in the format its ending names."""
     data = io.BytesIO()
-    figure.savefig(data, format=suffix, dpi=dpi, facecolor="white")
+    figure.savefig(data, format=format_of(path), dpi=dpi, facecolor="white")
     atomic_write(path, data.getvalue())
 
 

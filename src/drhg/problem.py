@@ -623,8 +623,9 @@ class Solution:
             except (TypeError, ValueError):  # lists of unequal length
                 raise SolutionError("routes: a route is a list of node numbers") from None
             if array.ndim != 1 or not (array.size == 0 or np.issubdtype(array.dtype, np.integer)):
+                flat = "; a tour is a list of one route: [[0, 2, 1]]" if array.ndim == 0 else ""
                 raise SolutionError(
-                    f"routes: a route is a list of node numbers, not {shown(route)}"
+                    f"routes: a route is a list of node numbers, not {shown(route)}{flat}"
                 )
             if array.size:
                 arrays.append(_frozen(array.astype(np.int64)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
 import queue
 import threading
 import time
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +27,7 @@ import numpy as np
 from drhg import methods, precompile
 from drhg.construct import construct, starts_for
 from drhg.criteria import Accept, Limits, Progress, improve
-from drhg.errors import DrhgError
+from drhg.errors import DrhgError, SolutionError
 from drhg.io import PathLike, solution_row
 from drhg.methods import RegionOptions
 from drhg.problem import (
@@ -234,7 +236,7 @@ def solve(
     centres: str = "uniform",
     depot_edges: str = "adjacent",
     library: str = "auto",
-    model: str = "auto",
+    model: str | os.PathLike[str] = "auto",
     alternatives: int = 1,
     sample: bool = False,
     device: str = "auto",
@@ -268,6 +270,7 @@ def solve(
     """
     an_instance(instance)
     limits = _limits(time_limit, max_iters, no_improve, target)
+    model = os.fspath(model) if isinstance(model, os.PathLike) else model
     named, own = (destroy, None) if isinstance(destroy, str) else ("auto", destroy)
     options = RegionOptions(
         k, centres, named, depot_edges, library, model, alternatives, sample, device
@@ -311,7 +314,7 @@ def solve_many(
     k: tuple[int, int] | None = None,
     centres: str = "uniform",
     depot_edges: str = "adjacent",
-    model: str = "auto",
+    model: str | os.PathLike[str] = "auto",
     alternatives: int = 1,
     sample: bool = False,
     device: str = "auto",
@@ -342,13 +345,14 @@ def solve_many(
     limits = _limits(time_limit, max_iters, no_improve, target)
     seed, threads = whole_number("seed", seed, 0), _threads(threads)
     _check_calls(accept=accept, on_improve=on_improve, should_stop=should_stop)
+    model = os.fspath(model) if isinstance(model, os.PathLike) else model
     options = RegionOptions(
         k, centres, destroy, depot_edges, "auto", model, alternatives, sample, device
     )
     methods.refuse_nonsense(instances, repair, None, options)
     if repair == "neural" or hasattr(repair, "together"):
         if len({instance.is_cvrp for instance in instances}) > 1:
-            raise DrhgError("one batch is of one problem: tours and routes do not mix")
+            raise DrhgError("instances: tours and routes do not mix in one batch")
         how = (init, repair, accept or improve, options, seed, threads)
         return _solve_batch(instances, limits, on_improve, should_stop, how)
     given = {
@@ -423,10 +427,7 @@ def _solve_batch(
 def _limits(
     time_limit: float | None, max_iters: int | None, no_improve: int | None, target: float | None
 ) -> Limits:
-    for name, given in (("time_limit", time_limit), ("target", target)):
-        number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
-        if given is not None and (not number or math.isnan(given)):
-            raise DrhgError(f"{name} must be a number, not {shown(given)}")
+    time_limit, target = _number("time_limit", time_limit), _number("target", target)
     if time_limit is not None and time_limit < 0:
         raise DrhgError(f"time_limit must be at least 0, not {time_limit}")
     if max_iters is not None:
@@ -436,6 +437,20 @@ def _limits(
     if time_limit is None and max_iters is None and no_improve is None and target is None:
         time_limit = DEFAULT_SECONDS
     return Limits(time_limit, max_iters, no_improve, target)
+
+
+def _number(name: str, given: Any) -> float | None:
+    """The argument as a float, which may be infinite, or an error that names it."""
+    if given is None:
+        return None
+    is_real = isinstance(given, Real) and not isinstance(given, bool)
+    try:
+        number = float(given) if is_real else math.nan
+    except OverflowError:
+        number = math.nan
+    if math.isnan(number):
+        raise DrhgError(f"{name} must be a number, not {shown(given)}")
+    return number
 
 
 def _threads(wanted: int | None) -> int:
@@ -450,6 +465,10 @@ def _check_calls(**functions: Any) -> None:
 
 def _check_start(instance: Instance, init: str | Solution) -> None:
     if isinstance(init, Solution):
+        try:
+            validated(instance, init)
+        except SolutionError as error:
+            raise SolutionError(f"init is no solution of {instance.name}: {error.reason}") from None
         return
     if not isinstance(init, str):
         raise DrhgError(
@@ -471,7 +490,7 @@ def _name_of(repair: str | Repair) -> str:
 def _begin(incumbent: Incumbent, init: str | Solution, seed: int) -> None:
     """Something to return from the first moment on: the given start, or a space-filling curve."""
     if isinstance(init, Solution):
-        start, unplaced = validated(incumbent.instance, init), np.zeros(0, np.int64)
+        start, unplaced = init, np.zeros(0, np.int64)
     else:
         start, unplaced = construct(incumbent.instance, "space-filling", seed)
     known = np.inf if len(unplaced) else float(cost(incumbent.instance, start))

@@ -38,6 +38,7 @@ from drhg.cli.targets import (
     STANDARD,
     Destination,
     apart,
+    is_folder,
     name_of,
     pictures,
     solutions,
@@ -829,7 +830,9 @@ def generate(
     if count > 1 and str(output) == io.STANDARD:
         raise typer.BadParameter("standard output takes one instance.", param_hint="--count")
     make: Callable[[int, int], Instance] = getattr(generators, kind.value.replace("-", "_"))
-    folder = output if output is not None and (count > 1 or output.is_dir()) else None
+    known = (".tsp", ".vrp", ".json")
+    many = output is not None and is_folder(count, output, "--output", known)
+    folder = output if many else None
     with blaming(output or Path(".")):
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)

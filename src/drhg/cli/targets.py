@@ -60,7 +60,7 @@ def solutions(files: Sequence[Path], out: Path | None) -> list[Destination | Non
         if len(files) > 1:
             _refuse("--output", "several solutions do not go to standard output; name a folder.")
         return [Destination(out, False)]
-    if _is_folder(files, out, "--output", (".tour", ".sol", ".json")):
+    if is_folder(len(files), out, "--output", (".tour", ".sol", ".json")):
         return [Destination(path, True) for path in _inside(files, out, "--output", "")]
     try_file(out, "--output")
     return [Destination(out, False)]
@@ -70,7 +70,7 @@ def pictures(files: Sequence[Path], out: Path | None) -> list[Path | None]:
     """Where the picture of each file goes."""
     if out is None:
         return [None] * len(files)
-    if _is_folder(files, out, "--plot", PICTURES):
+    if is_folder(len(files), out, "--plot", PICTURES):
         found = _inside(files, out, "--plot", ".png")
         for path in found:
             try_file(path, "--plot")
@@ -81,18 +81,19 @@ def pictures(files: Sequence[Path], out: Path | None) -> list[Path | None]:
     return [out]
 
 
-def _is_folder(files: Sequence[Path], out: Path, option: str, known: Iterable[str]) -> bool:
+def is_folder(count: int, out: Path, option: str, known: Iterable[str]) -> bool:
+    """Whether files of so many instances go to a folder; refuses one file for many of them."""
     from drhg.io import suffix
 
     if os.path.isdir(out):  # unlike `out.is_dir()`, it bears a name that is too long
         return True
-    if len(files) > 1 and (os.path.exists(out) or suffix(out) in known):
+    if count > 1 and (os.path.exists(out) or suffix(out) in known):
         _refuse(
             option,
-            f"{out} is one file, but there are {len(files)} instances; name a folder to write "
-            f"their results to, such as {out.parent / 'plans'}{os.sep}.",
+            f"{out} is one file, but there are {count} instances; name a folder to write to, "
+            f"such as {out.parent / 'plans'}{os.sep}.",
         )
-    return len(files) > 1
+    return count > 1
 
 
 def _inside(files: Sequence[Path], folder: Path, option: str, suffix: str) -> list[Path]:

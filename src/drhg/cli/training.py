@@ -126,7 +126,7 @@ def train(
     """Train a network that repairs, from labels."""
     try_folder(out, "--out")
     with blaming(config):
-        config.stat()  # before torch is loaded, which takes seconds
+        config.read_bytes()  # before torch is loaded, which takes seconds
     with STOP.patient(), blaming(config):
         trainer = _trainer()
         trainer.train(

@@ -9,6 +9,7 @@ seed and number, so that a resumed run sees what an uninterrupted one would have
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,8 +107,14 @@ def read_labels(files: Iterable[Path]) -> Tours | Plans:
     found = sorted(files)
     kinds = set()
     for file in found:
-        with np.load(file, allow_pickle=False) as shard:
-            kinds.add("seq" in shard)
+        try:
+            with np.load(file, allow_pickle=False) as shard:
+                names = set(shard)
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise ModelError(f"no shard of labels: {error}", file=str(file)) from None
+        if not names & {"seq", "tours"}:
+            raise ModelError("no shard of labels: neither tours nor routes in it", file=str(file))
+        kinds.add("seq" in names)
     if len(kinds) > 1:
         raise ModelError("labels of tours and of routes cannot be mixed")
     return read_plans(found) if kinds == {True} else read_tours(found)

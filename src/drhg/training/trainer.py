@@ -36,12 +36,13 @@ from drhg.hypergraph import Flags
 from drhg.model import ModelConfig, Network, build, device_of, fill, save_model, tensors_of
 from drhg.network_kernels import compiles, layout, learn_rows
 from drhg.neural import GROUP, NeuralRepair, Scorer, State, compiled
-from drhg.problem import cost
+from drhg.problem import cost, shown
 from drhg.solver import solve_many
 from drhg.training.data import HELD_OUT, Plans, Recipe, Tours, draw, held_out_gap, read_labels
 
 HELD_OUT_SIZES = (30, 50, 80)
 SHOW_EVERY = 10.0  # seconds between signs of life
+OPTIMISERS = ("adamw", "adam", "muon")
 
 
 @dataclass(frozen=True)
@@ -71,34 +72,64 @@ class Config:
     solve_iters: int = 50  # iterations of each, from the paper's start
 
 
-def read_config(path: Path) -> Config:
-    """A TOML file as a `Config`; unknown keys are errors."""
+def read_config(path: str | os.PathLike[str]) -> Config:
+    """A TOML file as a `Config`; unknown keys and values that make no sense are errors."""
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        raw = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except TypeError:
+        raise ModelError(f"path must be the name of a file, not {shown(path)}") from None
     except OSError as error:
         raise ModelError(f"cannot read: {error.strerror}", file=str(path)) from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, UnicodeDecodeError, a NUL in the path
         raise ModelError(f"not a TOML file: {error}", file=str(path)) from None
+    try:
+        return _config(raw)
+    except ModelError as error:
+        raise ModelError(error.reason, file=str(path)) from None
+
+
+def _config(raw: dict[str, Any]) -> Config:
+    """A configuration as TOML has it, checked."""
     for table in ("network", "data"):
         if not isinstance(raw.get(table, {}), dict):
-            raise ModelError(f"{table} must be a table: write [{table}]", file=str(path))
+            raise ModelError(f"{table} must be a table: write [{table}]")
     network, data = raw.pop("network", {}), raw.pop("data", {})
     if "preset" not in network:
-        raise ModelError("[network] must name a preset", file=str(path))
+        raise ModelError("[network] must name a preset")
     for where, given, kind in (("", raw, Config), ("[data] ", data, Recipe)):
         known = {f.name: f.default for f in fields(kind)}
         for name, value in given.items():
             if name not in known:
                 names = ", ".join(name for name in known if name not in ("network", "data"))
-                raise ModelError(f"{where}unknown key {name!r}; known: {names}", file=str(path))
-            wanted = type(known[name])
-            if not isinstance(value, list if wanted is tuple else (wanted, int)):
+                raise ModelError(f"{where}unknown key {name!r}; known: {names}")
+            if not _is_like(value, known[name]):
                 raise ModelError(
-                    f"{where}{name} = {value!r} is of the wrong kind; the default is {known[name]}",
-                    file=str(path),
+                    f"{where}{name} = {shown(value)} is of the wrong kind or negative; the default "
+                    f"is {known[name]!r}"
                 )
+    if raw.get("optimiser", "adam") not in OPTIMISERS:
+        raise ModelError(f"unknown optimiser {raw['optimiser']!r}; known: {', '.join(OPTIMISERS)}")
+    for name in ("batch", "chunk", "epoch", "decay", "every"):
+        if raw.get(name, 1) < 1:
+            raise ModelError(f"{name} must be at least 1, not {raw[name]}")
+    low, high = raw.get("k", Config.k)
+    if not 1 <= low <= high:
+        raise ModelError(f"k must be two numbers, 1 <= low <= high, not {raw['k']}")
+    if max(raw.get("betas", Config.betas)) >= 1:
+        raise ModelError(f"betas must be two numbers below 1, not {raw['betas']}")
     raw |= {pair: tuple(raw[pair]) for pair in ("betas", "k") if pair in raw}
     return Config(ModelConfig.of(network.pop("preset"), **network), Recipe(**data), **raw)
+
+
+def _is_like(value: Any, usual: Any) -> bool:
+    """Whether a value from TOML can take the place of a default: its kind, finite, not negative."""
+    if isinstance(usual, tuple):
+        pair = isinstance(value, list) and len(value) == len(usual)
+        return pair and all(map(_is_like, value, usual))
+    if isinstance(usual, str):
+        return isinstance(value, str)
+    kinds = (int, float) if isinstance(usual, float) else (int,)
+    return type(value) in kinds and 0 <= value < math.inf
 
 
 # --- optimiser -----------------------------------------------------------------------------------

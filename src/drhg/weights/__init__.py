@@ -73,10 +73,11 @@ class ModelConfig:
         """A preset, with changes."""
         if preset not in PRESETS:
             raise ModelError(f"unknown network {preset!r}; known: {', '.join(PRESETS)}")
-        try:
-            return cls(**{"preset": preset, **PRESETS[preset], **changes})
-        except TypeError as error:
-            raise ModelError(f"wrong network configuration: {error}") from None
+        known = [field.name for field in dataclasses.fields(cls)]
+        unknown = [name for name in changes if name not in known]
+        if unknown:
+            raise ModelError(f"unknown key {unknown[0]!r} of a network; known: {', '.join(known)}")
+        return cls(**{"preset": preset, **PRESETS[preset], **changes})
 
     @property
     def relative(self) -> bool:
@@ -269,8 +270,9 @@ def read_weights(
     name = os.fspath(path)
     try:
         data = Path(path).read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read weights: {error.strerror or error}", file=name) from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = getattr(error, "strerror", None) or error
+        raise ModelError(f"cannot read weights: {reason}", file=name) from None
     if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
         raise ModelError("the file is not the one its manifest describes (sha256)", file=name)
     tensors, metadata = decode(data, name)
@@ -350,12 +352,15 @@ def _k_of(card: Mapping[str, Any]) -> tuple[int, int]:
         return K
 
 
-def load(name: str, folder: Path = FOLDER) -> Weights:
+def load(name: str | os.PathLike[str], folder: Path = FOLDER) -> Weights:
     """Weights by their name in the box, or from a file, verified.
 
     >>> load("economy").config.preset
     'economy'
     """
+    name = os.fspath(name) if isinstance(name, os.PathLike) else name
+    if not isinstance(name, str) or not name:
+        raise ModelError(f"weights have a name or a file, not {name!r}")
     if name in manifest(folder):
         path, sha256 = shipped(name, folder)
     elif os.sep in name or Path(name).suffix or Path(name).exists():
