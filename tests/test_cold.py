@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -139,11 +140,12 @@ def test_the_key_of_the_cache_follows_every_source(tmp_path: Path) -> None:
     shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__", "*.safetensors"))
     sources = kernel_sources(copy)
     names = {str(path.relative_to(copy)) for path in sources}
+    decorated = re.compile(r"^@(kernel|inner|inlined|fast_kernel)$", re.MULTILINE)
     with_kernels = {
         str(path.relative_to(copy))
         for path in copy.rglob("*.py")
-        if any(f"\n@{name}\n" in path.read_text() for name in ("kernel", "inner", "inlined", "fast_kernel"))
-    }  # fmt: skip
+        if decorated.search(path.read_text())
+    }
     assert {"network_kernels.py", "paper_kernels.py", "training/data.py"} < with_kernels
     assert with_kernels <= names
     assert "problem.py" in names  # whose constants kernels freeze

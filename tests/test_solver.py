@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -496,3 +497,104 @@ def shell(*arguments: str) -> str:
     run = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
     return run.stdout
+
+
+# --- what a result says, and what callbacks may do ------------------------------------------------
+
+
+def test_a_slow_callback_does_not_delay_the_limit() -> None:
+    drhg.warmup(["tsp"])
+    began = time.perf_counter()
+    result = drhg.solve(
+        drhg.uniform_tsp(200, seed=1),
+        time_limit=0.5,
+        on_improve=lambda point, solution: time.sleep(4.0),
+    )
+    assert time.perf_counter() - began < 2.5
+    assert result.status == "time"
+    assert result.iterations > 0
+
+
+def test_progress_is_told_every_half_second() -> None:
+    beats: list[drhg.Progress] = []
+    result = drhg.solve(drhg.uniform_tsp(100, seed=1), time_limit=2.2, on_progress=beats.append)
+    searching = [beat for beat in beats if beat.iterations > 0]
+    assert 2 <= len(searching) <= 4
+    assert [b.iterations for b in searching] == sorted(b.iterations for b in searching)
+    assert searching[-1].seconds < result.seconds
+    assert searching[-1].cost >= result.cost
+
+
+def test_an_error_in_a_callback_is_raised() -> None:
+    def fail(point: drhg.TracePoint, solution: drhg.Solution) -> None:
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        drhg.solve(drhg.uniform_tsp(50, seed=1), time_limit=5, on_improve=fail)
+
+
+def too_short() -> drhg.Instance:
+    """One vehicle that cannot reach all of its customers."""
+    flat = drhg.x_cvrp(30, seed=1)
+    assert flat.capacity is not None
+    return replace(flat, capacity=10**6, vehicles=1, max_distance=1000.0)
+
+
+def test_a_search_that_did_not_run_has_no_verdict() -> None:
+    stopped = drhg.solve(too_short(), time_limit=5, should_stop=lambda: True)
+    assert (stopped.status, stopped.iterations) == ("no_search", 0)
+    assert "no search took place" in stopped.warnings[0]
+    assert len(stopped.unplaced) > 0
+    searched = drhg.solve(too_short(), max_iters=500)
+    assert (searched.status, searched.warnings) == ("infeasible", ())
+
+
+def test_no_iterations_are_worth_a_warning() -> None:
+    nothing = drhg.solve(drhg.uniform_tsp(50, seed=1), time_limit=0)
+    assert (nothing.status, nothing.iterations) == ("time", 0)
+    assert "only a first solution" in nothing.warnings[0]
+    assert drhg.solve(drhg.uniform_tsp(50, seed=1), max_iters=10).warnings == ()
+    assert drhg.solve(drhg.uniform_tsp(3, seed=1), max_iters=10).warnings == ()  # nothing to search
+
+
+def test_a_result_as_json_is_a_solution(tmp_path: Path) -> None:
+    from drhg import io
+
+    instance = drhg.x_cvrp(12, seed=1)
+    result = drhg.solve(instance, max_iters=100)
+    row = json.loads(result.to_json("plans/a.vrp"))
+    assert row == result.to_dict("plans/a.vrp")
+    assert (row["file"], row["status"], row["unplaced"]) == ("plans/a.vrp", "iterations", [])
+    assert row["compile_seconds"] >= 0.0
+    path = tmp_path / "a.json"
+    path.write_text(result.to_json())
+    assert io.read_solution(path, instance) == result.solution
+    assert f"cost {result.cost:,}" in result.summary()
+    assert "ended by iterations" in result.summary()
+
+
+def test_many_are_solved_as_each_alone() -> None:
+    instances = [drhg.uniform_tsp(60, seed=1), drhg.x_cvrp(25, seed=2), drhg.uniform_tsp(3, seed=3)]
+    told: list[tuple[int, float]] = []
+    found = drhg.solve_many(
+        instances,
+        max_iters=300,
+        seed=4,
+        on_improve=lambda i, point, _: told.append((i, point.cost)),
+    )
+    for i, (instance, result) in enumerate(zip(instances, found, strict=True)):
+        alone = drhg.solve(instance, max_iters=300, seed=4, threads=1)
+        assert (result.cost, result.solution) == (alone.cost, alone.solution)
+        assert min(cost for j, cost in told if j == i) == result.cost
+
+
+def test_many_keep_what_they_have_when_stopped() -> None:
+    instances = [drhg.uniform_tsp(60, seed=s) for s in range(5)]
+    began = time.perf_counter()
+    found = drhg.solve_many(
+        instances, time_limit=30, should_stop=lambda: time.perf_counter() - began > 1.0
+    )
+    assert time.perf_counter() - began < 15.0
+    assert [result.status for result in found] == ["interrupted"] * 5
+    for instance, result in zip(instances, found, strict=True):
+        assert drhg.check(instance, result.solution) == []
