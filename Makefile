@@ -43,6 +43,7 @@ pictures: $(VENV)/.demo
 	$(BIN)/python docs/pictures.py docs
 
 test: lint
+	$(BIN)/drhg warmup
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not soak"
 
 # One after the other, because some of them measure time.
