@@ -14,6 +14,7 @@ import hashlib
 import importlib
 import json
 import logging
+import math
 import os
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from drhg.workers import cores
 log = logging.getLogger("drhg")
 
 LIMIT = 180.0  # seconds that compiling may take before a search starts without it
+LOG_EVERY = 1.0  # seconds between two lines of the log
 PROCESSES = 2  # that compile side by side; more would mostly repeat each other's work
 
 
@@ -158,9 +160,7 @@ def warmup(
             raise DrhgError(f"methods: unknown method {name!r}; known: {', '.join(METHODS)}")
     began = time.perf_counter()
     parts = [part for name in wanted for part in METHODS[name]]
-    failure = prepare(list(dict.fromkeys(parts)), on_progress=on_progress)
-    if failure is not None:
-        raise DrhgError(f"{failure}; what is finished is kept, and the rest goes on next time")
+    prepare(list(dict.fromkeys(parts)), on_progress=on_progress, limit=math.inf)
     return time.perf_counter() - began
 
 
@@ -173,10 +173,12 @@ def prepare(
     parts: Sequence[Part],
     stopped: Callable[[], bool] = lambda: False,
     on_progress: Callable[[WarmupProgress], None] | None = None,
+    limit: float | None = None,
 ) -> str | None:
     """Have the kernels of these parts in memory; returns why not, or None.
 
-    Returns early once `stopped` says so. What was begun goes on, and is taken up next time.
+    Returns early once `stopped` says so, or after `limit` seconds (by default LIMIT). What was
+    begun goes on, and is taken up next time.
     """
     todo = [part for part in parts if part not in _loaded]
     if not todo:
@@ -187,7 +189,8 @@ def prepare(
     try:
         missing = [part for part in todo if not part.compiled]
         if missing and _can_compile_apart():
-            failure = _compile_apart(missing, stopped, on_progress or _log_progress)
+            tell = on_progress or _LogProgress()
+            failure = _compile_apart(missing, stopped, tell, LIMIT if limit is None else limit)
             if failure is not None:
                 return failure
         for part in todo:
@@ -210,8 +213,16 @@ def _can_compile_apart() -> bool:
     return bool(CACHE_FOLDER and sys.executable) and not interpreted
 
 
-def _log_progress(progress: WarmupProgress) -> None:
-    log.log(logging.WARNING if progress.done == 0 else logging.INFO, "%s", progress)
+class _LogProgress:
+    """A line at once, which everybody sees, and one now and then for those who listen."""
+
+    def __init__(self) -> None:
+        self._next = 0.0  # seconds since the beginning
+
+    def __call__(self, progress: WarmupProgress) -> None:
+        if progress.seconds >= self._next:
+            log.log(logging.INFO if self._next else logging.WARNING, "%s", progress)
+            self._next = progress.seconds + LOG_EVERY
 
 
 class _Compiler:
@@ -242,6 +253,7 @@ def _compile_apart(
     parts: Sequence[Part],
     stopped: Callable[[], bool],
     on_progress: Callable[[WarmupProgress], None],
+    limit: float,
 ) -> str | None:
     """Compile in processes of their own and wait; returns why not to the end, or None."""
     began = time.monotonic()
@@ -266,8 +278,8 @@ def _compile_apart(
             on_progress(WarmupProgress(done, total, what, time.monotonic() - began))
         if stopped():
             return "interrupted"
-        if time.monotonic() - began > LIMIT:
-            return f"compiling took more than {LIMIT:g} s"
+        if time.monotonic() - began > limit:
+            return f"compiling took more than {limit:g} s"
         time.sleep(0.02)
     on_progress(WarmupProgress(total, total, "", time.monotonic() - began))
     for compiler in _running:
