@@ -435,7 +435,7 @@ def test_a_solver_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("preset", ["paper", "economy"])
 @pytest.mark.parametrize("routes", [False, True])
 def test_two_layers_learn_eight_graphs_by_heart(preset: str, routes: bool) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()  # of one thread or two: the machine may be busy
     config = ModelConfig.of(preset, layers=2, routes=routes)
     labels = some_plans(8, 40) if routes else some_tours(8, 40)
     state, right = draw(labels, Recipe(low=20, per_graph=4), config, 24, 5, 0)
@@ -453,7 +453,7 @@ def test_two_layers_learn_eight_graphs_by_heart(preset: str, routes: bool) -> No
         if loss < 0.05:
             break
     assert loss < 0.05
-    assert time.perf_counter() - begin < 60
+    assert time.process_time() - begin < 120
 
 
 @pytest.mark.parametrize("config", [ECONOMY, ROUTES, TINY, NARROW])

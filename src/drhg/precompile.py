@@ -154,10 +154,15 @@ def warmup(
     >>> drhg.warmup(["tsp"]) >= 0.0
     True
     """
-    wanted = list(METHODS) if methods is None else list(methods)
+    known = tuple(METHODS)
+    wanted = known if methods is None else methods
+    if isinstance(wanted, str) or not isinstance(wanted, Sequence):
+        raise DrhgError(f"methods must be a list of names, such as ['tsp'], not {wanted!r}")
     for name in wanted:
-        if name not in METHODS:
-            raise DrhgError(f"methods: unknown method {name!r}; known: {', '.join(METHODS)}")
+        if name not in known:
+            raise DrhgError(f"methods: unknown method {name!r}; known: {', '.join(known)}")
+    if on_progress is not None and not callable(on_progress):
+        raise DrhgError(f"on_progress must be a function, not {on_progress!r}")
     began = time.perf_counter()
     parts = [part for name in wanted for part in METHODS[name]]
     prepare(list(dict.fromkeys(parts)), on_progress=on_progress, limit=math.inf)
