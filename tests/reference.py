@@ -429,8 +429,8 @@ SHAPES = ("random", "equal", "collinear", "grid", "twins")
 
 
 def degrees_and_minutes(xy: np.ndarray) -> np.ndarray:
-    """Decimal degrees as the metric GEO wants them: 12.75 becomes 12.45."""
-    return np.trunc(xy) + 0.6 * (xy - np.trunc(xy))
+    """Decimal degrees in about as the metric GEO wants them: minutes stay well below 60."""
+    return np.trunc(xy) + 0.59 * (xy - np.trunc(xy))
 
 
 def random_points(

@@ -288,7 +288,8 @@ def test_a_network_that_fails_costs_nothing_but_a_warning(
     for result in results:
         assert checked(result).iterations == 12
         assert result.cost < result.trace[0].cost
-    warnings = [record.getMessage() for record in caplog.records]
+    said = [record.getMessage() for record in caplog.records]
+    warnings = [message for message in said if not message.startswith("compiling")]
     # a batch of one row that still does not fit is the second and last thing to say
     assert len(warnings) == (2 if "emory" in words and fail is not memory_for_two else 1)
     assert words in warnings[-1]
@@ -315,7 +316,8 @@ def test_compiled_weights_that_go_bad_are_noticed(
     monkeypatch.setattr(methods, "_network", lambda *_: network)
     result = drhg.solve(drhg.uniform_tsp(60, seed=1), repair="neural", max_iters=20)
     assert checked(result).iterations == 20
-    assert [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING] == [
+    said = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert [message for message in said if not message.startswith("compiling")] == [
         "the network failed, another repair goes on: its scores are not numbers"
     ]
 

@@ -446,9 +446,9 @@ def _geo_radians(xy: Floats) -> Floats:
             f"{from_zero(i)} is not on the globe: latitude {xy[i, 0]:g}, longitude {xy[i, 1]:g}"
         )
     minutes = 100 * np.abs(xy - degrees)
-    for i in np.flatnonzero((minutes >= 60 - 1e-6).any(axis=1)).tolist():  # float32 has few digits
+    for i in np.flatnonzero((minutes >= 60 - 1e-3).any(axis=1)).tolist():  # float32 has few digits
         if tuple(xy[i].tolist()) not in ALI535:
-            value = float(xy[i, int(minutes[i, 0] < 60 - 1e-6)])
+            value = float(xy[i, int(minutes[i, 0] < 60 - 1e-3)])
             whole = float(np.trunc(value))
             raise InstanceError(
                 f"{from_zero(i)} has the coordinate {value:.10g}, but metric GEO reads xy as "
