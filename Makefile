@@ -12,10 +12,10 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 DEMO_REFERENCE ?= 23025755
 DEMO_SECONDS   ?= 8
 
-.PHONY: help demo pictures test lint soak coverage mutants bench-gate bench-quick clean
+.PHONY: help demo pictures test lint soak coverage mutants bench-gate bench-quick bench-network clean
 
 help:
-	@echo "make demo        install, solve a problem of 1,000 cities, draw it to out/demo.png"
+	@echo "make demo        install, solve 1,000 cities, draw them and film one step, all in out/"
 	@echo "make pictures    draw the pictures of the documentation again"
 	@echo "make test        install, then lint, types and tests"
 	@echo "make lint        lint and types only"
@@ -23,7 +23,8 @@ help:
 	@echo "make coverage    which lines the tests reach, with kernels interpreted (20 minutes)"
 	@echo "make mutants     do the tests notice small changes of the code? (hours)"
 	@echo "make bench-gate  is the solver as good as the committed baseline? (two minutes)"
-	@echo "make bench-quick all suites on their fixed subsets, then RESULTS.md (one to two hours)"
+	@echo "make bench-quick the paper's tables on their fixed subsets, then RESULTS.md (one to two hours)"
+	@echo "make bench-network the network's rows of the paper's tables (hours; NETWORK=... says how)"
 	@echo "make clean       remove everything that was built"
 
 demo: $(VENV)/.demo
@@ -31,8 +32,13 @@ demo: $(VENV)/.demo
 	$(BIN)/drhg generate uniform-tsp -n 1000 -s 1 -o out/demo.tsp
 	$(BIN)/drhg warmup tsp
 	$(BIN)/drhg solve out/demo.tsp -t $(DEMO_SECONDS) -s 1 --threads 2 -o out/demo.tour --plot out/demo.png -f json > out/demo.json
+	@$(BIN)/drhg generate uniform-tsp -n 100 -s 5 -o out/film.tsp > out/demo.log
+	@$(BIN)/drhg plot out/film.tsp --film -s 5 -o out/film.png >> out/demo.log
+	@echo
 	@$(BIN)/python examples/gap.py out/demo.json $(DEMO_REFERENCE)
-	@echo "picture    out/demo.png"
+	@echo "the tour   out/demo.png"
+	@echo "one step   out/film.png: destroy, reduce to a hyper-graph, repair, restore"
+	@echo "next       .venv/bin/drhg solve YOUR.tsp -t 10 -o YOUR.tour"
 
 pictures: $(VENV)/.demo
 	@mkdir -p out
@@ -55,9 +61,10 @@ soak: $(VENV)/.dev
 INTERPRETED := NUMBA_DISABLE_JIT=1 PYTEST_ADDOPTS="-W ignore::RuntimeWarning"
 
 # The tests of kernels a second time without compiling, where lines can be counted.
-KERNELS ?= tests/test_assembly.py tests/test_construct.py tests/test_hypergraph.py \
-	tests/test_local_search.py tests/test_neural.py tests/test_regions.py tests/test_repair.py \
-	tests/test_route_descent.py tests/test_strings.py tests/test_training.py
+KERNELS ?= tests/test_candidates.py tests/test_construct.py tests/test_edge_assembly.py \
+	tests/test_hypergraph.py tests/test_kopt.py tests/test_neural.py tests/test_regions.py \
+	tests/test_repair.py tests/test_routes_local_search.py tests/test_routes_sequences.py \
+	tests/test_routes_ruin_recreate.py tests/test_tours.py tests/test_training.py
 coverage: $(VENV)/.dev
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -n 2 --dist loadfile -m "not soak"
@@ -65,7 +72,7 @@ coverage: $(VENV)/.dev
 	$(BIN)/coverage combine
 	$(BIN)/coverage report
 
-MUTANTS ?= drhg.problem* drhg.io* drhg.hypergraph* drhg.criteria*
+MUTANTS ?= drhg.problem* drhg.files* drhg.hypergraph* drhg.search.criteria*
 mutants: $(VENV)/.dev
 	$(PIP) install 'mutmut>=3.3'
 	$(INTERPRETED) HYPOTHESIS_PROFILE=few $(BIN)/mutmut run $(MUTANTS)
@@ -78,6 +85,12 @@ SUITES  ?= tsp equal-time cvrp tsplib cvrplib train-size destroy-degree non-opti
 AGAINST ?= fast_tsp,ortools,pyvrp,hygese
 bench-quick: $(VENV)/.dev
 	for suite in $(SUITES); do $(BIN)/drhg bench $$suite --quick --against $(AGAINST) || exit 1; done
+	$(BIN)/drhg bench report
+
+NETWORK ?= --instances 32
+bench-network: $(VENV)/.dev
+	for suite in tsp cvrp tsplib cvrplib; do \
+		$(BIN)/drhg bench $$suite --method paper,neural --against "" $(NETWORK) || exit 1; done
 	$(BIN)/drhg bench report
 
 lint: $(VENV)/.dev

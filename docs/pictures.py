@@ -18,8 +18,8 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 import drhg
 from drhg import hypergraph, plotting
-from drhg.plotting import FAINT, GONE, HYPER, INK, MUTED, NEW, TOUR
-from drhg.weights import PRESETS
+from drhg.network.weights import PRESETS
+from drhg.plotting.drawing import FAINT, GONE, HYPER, INK, MUTED, NEW, TOUR
 
 # What the six cases of the paper's appendix B had destroyed before node 5 of a path is.
 BEFORE = {1: (), 2: (3,), 3: (3, 7), 4: (4,), 5: (4, 7), 6: (4, 6)}

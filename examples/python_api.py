@@ -22,7 +22,7 @@ drhg.write_solution("deliveries.sol", plan.instance, plan.solution)
 # go on from a solution, watch it improve, stop when good enough
 drhg.solve(
     cities,
-    init=result.solution,
+    start=result.solution,
     target=result.cost * 0.999,
     time_limit=5,
     on_improve=lambda point, solution: print(f"{point.seconds:5.1f} s  {point.cost:.4f}"),

@@ -21,7 +21,7 @@ _CALM = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("least", max_examples=LEAST, **_CALM)
 settings.register_profile("few", max_examples=5, **_CALM)
 settings.register_profile("quick", max_examples=100, **_CALM)
-settings.register_profile("ci", max_examples=2000, **_CALM)
+settings.register_profile("ci", max_examples=500, **_CALM)
 settings.register_profile("soak", max_examples=20000, **_CALM)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", cases("ci", "soak")))
 
@@ -64,14 +64,13 @@ def plain_vectors() -> Iterator[None]:
     if not INTERPRETED:
         yield
         return
-    from drhg import network_kernels, paper_kernels
+    from drhg.network import products
 
     with pytest.MonkeyPatch.context() as patch:
         for rows, vectors in itertools.product((6, 2, 1), (4, 2, 1)):
             name = f"_t{rows}{vectors}"
-            patch.setattr(network_kernels, name, reference.tile(rows, vectors))
-        for module in (network_kernels, paper_kernels):
-            patch.setattr(module, "_exponentials", reference.exponentials)
+            patch.setattr(products, name, reference.tile(rows, vectors))
+        patch.setattr(products, "_exponentials", reference.exponentials)
         yield
 
 

@@ -13,7 +13,7 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["drhg"]):
-    from drhg import io
+    from drhg import files as io
     from drhg.errors import DrhgError
     from drhg.problem import Instance, cvrp, tsp
 

@@ -62,7 +62,17 @@ def distance(instance: Instance, i: int, j: int) -> float:
             q3 = math.cos(lat_i + lat_j)
             cosine = 0.5 * ((1.0 + q1) * q2 - (1.0 - q1) * q3)
             return int(6378.388 * math.acos(max(-1.0, min(1.0, cosine))) + 1.0)
+        case Metric.HAVERSINE:  # the angle from cross and dot product, not from haversines
+            p, q = _on_ball(xi, yi), _on_ball(xj, yj)
+            cross = [p[k - 2] * q[k - 1] - p[k - 1] * q[k - 2] for k in range(3)]
+            dot = sum(a * b for a, b in zip(p, q, strict=True))
+            return 6371008.8 * math.atan2(math.hypot(*cross), dot)
     raise AssertionError(instance.metric)
+
+
+def _on_ball(latitude: float, longitude: float) -> tuple[float, float, float]:
+    lat, lon = math.radians(latitude), math.radians(longitude)
+    return math.cos(lat) * math.cos(lon), math.cos(lat) * math.sin(lon), math.sin(lat)
 
 
 def route_length(instance: Instance, route: Sequence[int]) -> float:
@@ -370,7 +380,7 @@ def features(
 
 def closeness(instance: Instance, i: int, j: int) -> float:
     """What nearness sorts by: the distance before it is rounded (chord of the globe for GEO)."""
-    if instance.metric is Metric.EXPLICIT:
+    if instance.metric in (Metric.EXPLICIT, Metric.HAVERSINE):
         return distance(instance, i, j)
     assert instance.xy is not None
     (xi, yi), (xj, yj) = instance.xy[i].tolist(), instance.xy[j].tolist()
@@ -395,11 +405,11 @@ def candidates(
 ) -> list[int]:
     """Whom node i may want beside it: of `wide`, nearest first, the first of every quadrant and the
     nearest, in half of k places; then those of `beside`, then the nearest again."""
-    if not instance.metric.planar or len(wide) <= k:
+    if instance.metric in (Metric.GEO, Metric.EXPLICIT) or len(wide) <= k:
         return list(wide[:k])
     quadrants: dict[tuple[bool, bool], int] = {}
     for j in wide:
-        east, north = instance.xy[j] - instance.xy[i]
+        east, north = instance.plane[j] - instance.plane[i]
         quadrants.setdefault((bool(east > 0), bool(north > 0)), j)
     firsts = [j for j in wide if j in quadrants.values()]
     around = [*firsts, *(j for j in wide if j not in firsts)][: (k + 1) // 2]
@@ -567,19 +577,19 @@ def neighbour_repairs(
                     yield flat([*rest, one[:g] + two[h:], two[:h] + one[g:]])
 
 
-def priced(land: Any, routes: Sequence[Sequence[int]], price: Any) -> float:
-    """The cost of routes on a `Land`, with what they are beyond the limits."""
-    depot = len(land.demand)
+def penalised(problem: Any, routes: Sequence[Sequence[int]], penalties: Any) -> float:
+    """The cost of routes of a `PenalisedProblem`, with penalties for exceeding the limits."""
+    depot, limits = len(problem.demand), problem.limits
     total = 0.0
     for route in routes:
         stops = [depot, *route, depot]
-        length = sum(land.matrix[a, b] for a, b in itertools.pairwise(stops))
+        length = sum(problem.matrix[a, b] for a, b in itertools.pairwise(stops))
         total += length
-        load = sum(land.demand[i] for i in route)
-        total += price.load * max(0.0, load - land.bounds.load)
-        beyond = length + land.bounds.service * len(route) - land.bounds.length
-        if beyond > 1e-10 * land.bounds.length:
-            total += price.length * beyond
+        load = sum(problem.demand[i] for i in route)
+        total += penalties.load * max(0.0, load - limits.load)
+        beyond = length + limits.service * len(route) - limits.length
+        if beyond > 1e-10 * limits.length:
+            total += penalties.length * beyond
     return float(total)
 
 
@@ -592,10 +602,10 @@ def splits(order: Sequence[int], most: int) -> Iterator[list[list[int]]]:
 
 
 def route_moves(routes: Sequence[Sequence[int]], u: int, v: int) -> Iterator[list[list[int]]]:
-    """Plans in which one or two customers from u on are behind v, or trade with those from v on, or
-    in which the ways of both routes are joined anew behind u and v.
+    """Plans in which one or two customers from u on are behind v, or swapped with those from v on,
+    or in which both routes are joined anew behind u and v (2-opt, 2-opt*).
 
-    Two that are behind v already are not turned round: that is a way backwards.
+    Two that are behind v already are not reversed there: that is a 2-opt.
     """
     plan = [list(route) for route in routes]
     at = {node: (r, i) for r, route in enumerate(plan) for i, node in enumerate(route)}
@@ -686,25 +696,41 @@ def broken_pairs(routes: list[list[int]], others: list[list[int]]) -> float:
 
 
 def tile(rows: int, vectors: int) -> Callable[..., None]:
-    """What `network_kernels._tile` makes as vector instructions: c (+)= a b, in flat arrays."""
+    """What `products._tile` makes as vector instructions: c (+)= a b, of blocks."""
     width = np.arange(16 * vectors)
 
-    def product(
-        a: Any, a_at: int, a_row: int, a_col: int, b: Any, b_at: int, b_row: int,
-        c: Any, c_at: int, c_row: int, n: int, add: bool,
-    ) -> None:  # fmt: skip
-        flat = np.reshape(c, -1, copy=False)
-        right = b.ravel()[b_at + b_row * np.arange(n)[:, None] + width]
-        for i in range(rows):
-            left = a.ravel()[a_at + i * a_row + a_col * np.arange(n)]
-            place = c_at + i * c_row + width
+    def product(a: Any, i: int, b: Any, j: int, c: Any, n: int, add: bool) -> None:
+        flat = np.reshape(c.data, -1, copy=False)
+        right = b.data.ravel()[b.at + j + b.row * np.arange(n)[:, None] + width]
+        for r in range(i, i + rows):
+            left = a.data.ravel()[a.at + r * a.row + a.column * np.arange(n)]
+            place = c.at + r * c.row + j + width
             flat[place] = left @ right + (flat[place] if add else np.float32(0))
 
     return product
 
 
 def exponentials(s: Any, at: int, vectors: int) -> np.float32:
-    """What `network_kernels._exponentials` is: exp(number - largest) in place, and their sum."""
+    """What `products._exponentials` is: exp(number - largest) in place, and their sum."""
     part = np.reshape(s, -1, copy=False)[at : at + 16 * vectors]
     part[:] = np.exp(part - part.max())
     return part.sum(dtype=np.float32)
+
+
+def driven(stops: Sequence[Any], times: Sequence[float], start: float) -> tuple[float, float]:
+    """Duration and time warp of a walk along stops whose service begins in their windows.
+
+    `times` are the ways between them. The first service begins at `start`; whoever is late goes
+    back in time to the end of the window.
+    """
+    now, spent, warp = start, 0.0, 0.0
+    for i, stop in enumerate(stops):
+        if i > 0:
+            now += times[i - 1]
+            spent += times[i - 1]
+        waiting = max(0.0, stop.earliest - now)
+        late = max(0.0, now - stop.latest)
+        now += waiting - late + stop.duration
+        spent += waiting + stop.duration
+        warp += late
+    return spent, warp

@@ -9,31 +9,38 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import reference
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from soak import upto
 
-from drhg import construct as c
-from drhg import generate as g
+from drhg.construct import starts as c
+from drhg.construct.params import StartParams
 from drhg.errors import DrhgError
+from drhg.hypergraph.nearness import Nearness
+from drhg.local_search.candidates import neighbour_lists
 from drhg.problem import Instance, Metric, Solution, check, cost, cvrp, from_zero, tsp
+from drhg.problem import generate as g
 
 TSP_STARTS = ["greedy", "insertion", "space-filling"]
 CVRP_STARTS = ["insertion", "savings", "space-filling", "sweep"]
 PLANAR = ["EXACT", "EUC_2D", "CEIL_2D", "ATT", "MAN_2D", "MAX_2D"]
 
 
-def valid_tour(instance: Instance, name: str, seed: int = 0) -> Solution:
-    solution, unplaced = c.construct(instance, name, seed)
+def valid_tour(
+    instance: Instance, name: str, seed: int = 0, params: StartParams | None = None
+) -> Solution:
+    solution, unplaced = c.construct(instance, name, seed, params or StartParams())
     assert unplaced.dtype == np.int64
     assert unplaced.size == 0
     assert check(instance, solution) == []
     return solution
 
 
-def valid_plan(instance: Instance, name: str, seed: int = 0) -> tuple[Solution, list[int]]:
+def valid_plan(
+    instance: Instance, name: str, seed: int = 0, params: StartParams | None = None
+) -> tuple[Solution, list[int]]:
     """Whatever is left out is named, and only that; every other rule holds."""
-    solution, unplaced = c.construct(instance, name, seed)
+    solution, unplaced = c.construct(instance, name, seed, params or StartParams())
     left = unplaced.tolist()
     assert left == sorted(set(left))
     assert sorted(check(instance, solution)) == sorted(
@@ -112,58 +119,56 @@ def cvrps(draw: st.DrawFn) -> Instance:
     )
 
 
-@pytest.fixture(params=["small", "by rounds"])
-def paths_by_rounds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also force what large instances do (near candidates, rounds, batches) on small ones."""
-    if request.param == "by rounds":
-        monkeypatch.setattr(c, "ALL_PAIRS", 4)
-        monkeypatch.setattr(c, "GREEDY_NEIGHBOURS", 3)
-        monkeypatch.setattr(c, "SAVINGS_NEIGHBOURS", 3)
-        monkeypatch.setattr(c, "SCANNED", 4)
-        monkeypatch.setattr(c, "INSERTION_NEIGHBOURS", 3)
-        monkeypatch.setattr(c, "LARGEST_SWEEP_ROUTE", 6)
+BY_ROUNDS = StartParams(
+    all_pairs=4,
+    greedy_neighbours=3,
+    savings_neighbours=3,
+    insertion_scan=4,
+    insertion_neighbours=3,
+    longest_sweep_route=6,
+)
+"""What large instances need (near candidates, rounds, batches), on small ones."""
+ways = pytest.mark.parametrize("params", [StartParams(), BY_ROUNDS], ids=["usual", "by rounds"])
 
 
 def examples(count: int):  # type: ignore[no-untyped-def]
-    unset = [HealthCheck.function_scoped_fixture]  # the fixture holds for all examples alike
-    return settings(max_examples=upto(count), deadline=None, suppress_health_check=unset)
+    return settings(max_examples=upto(count), deadline=None)
 
 
+@ways
 @pytest.mark.parametrize("name", TSP_STARTS)
 @examples(120)
 @given(instance=tsps(), seed=st.integers(0, 99))
-def test_every_tour_is_valid(
-    paths_by_rounds: None, name: str, instance: Instance, seed: int
-) -> None:
-    tour = valid_tour(instance, name, seed).tour
-    np.testing.assert_array_equal(tour, c.construct(instance, name, seed)[0].tour)
+def test_every_tour_is_valid(params: StartParams, name: str, instance: Instance, seed: int) -> None:
+    tour = valid_tour(instance, name, seed, params).tour
+    np.testing.assert_array_equal(tour, c.construct(instance, name, seed, params)[0].tour)
 
 
+@ways
 @pytest.mark.parametrize("name", CVRP_STARTS)
 @examples(120)
 @given(instance=cvrps(), seed=st.integers(0, 99))
-def test_every_plan_is_valid(
-    paths_by_rounds: None, name: str, instance: Instance, seed: int
-) -> None:
-    solution, left = valid_plan(instance, name, seed)
+def test_every_plan_is_valid(params: StartParams, name: str, instance: Instance, seed: int) -> None:
+    solution, left = valid_plan(instance, name, seed, params)
     if instance.vehicles is None:  # then only those are left out that cannot be reached at all
         home = 2.0 * instance.distance(instance.depot, np.array(left, dtype=int))
         limit = np.inf if instance.max_distance is None else instance.max_distance
         assert (home + instance.service_time > limit).all()
-    again = c.construct(instance, name, seed)[0]
+    again = c.construct(instance, name, seed, params)[0]
     assert [r.tolist() for r in again.routes] == [r.tolist() for r in solution.routes]
 
 
+@ways
 @pytest.mark.parametrize("name", ["insertion", "savings", "space-filling"])
 @examples(40)
 @given(n=st.integers(1, 25), seed=st.integers(0, 999))
-def test_plans_from_a_bare_matrix(paths_by_rounds: None, name: str, n: int, seed: int) -> None:
+def test_plans_from_a_bare_matrix(params: StartParams, name: str, n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     half = np.triu(rng.integers(0, 50, size=(n, n)), 1)
     demand = np.concatenate(([0], rng.integers(0, 10, size=n - 1)))
     for limit in (None, 60.0):  # the triangle inequality does not hold here
         instance = cvrp(None, demand, 20, matrix=half + half.T, max_distance=limit)
-        _, left = valid_plan(instance, name, seed)
+        _, left = valid_plan(instance, name, seed, params)
         assert limit is not None or left == []
 
 
@@ -248,7 +253,7 @@ def test_unknown_and_unfitting_names_are_refused_with_the_known_ones() -> None:
 
 def test_the_space_filling_start_compiles_nothing() -> None:
     code = (
-        "import sys, drhg.generate as g, drhg.construct as c;"
+        "import sys, drhg.problem.generate as g, drhg.construct.starts as c;"
         "c.construct(g.uniform_tsp(99), 'space-filling');"
         "c.construct(g.uniform_cvrp(99), 'space-filling');"
         "assert not {'numba', 'scipy', 'torch'} & set(sys.modules)"
@@ -386,3 +391,16 @@ def test_a_long_way_round_the_globe() -> None:
     instance = tsp(xy, metric=Metric.GEO)
     lengths = {name: cost(instance, valid_tour(instance, name)) for name in TSP_STARTS}
     assert lengths["greedy"] < lengths["space-filling"]
+
+
+@pytest.mark.parametrize("metric", [Metric.EUC_2D, Metric.EXPLICIT, Metric.GEO])
+@pytest.mark.parametrize("fixed", [0.0, 0.3])
+def test_shaken_greedy_makes_different_sound_tours(metric: Metric, fixed: float) -> None:
+    instance, _ = reference.random_tour(np.random.default_rng(1), 60, "uniform", metric, fixed)
+    near = neighbour_lists(instance, Nearness(instance))
+    make = c.shaken_greedy(instance, near.astype(np.int64))
+    made = [make(np.random.default_rng(i)) for i in range(5)]
+    for tour in made:
+        assert check(instance, Solution([tour])) == []
+    assert len({tuple(tour) for tour in made}) > 1
+    assert make(np.random.default_rng(0)).tolist() == made[0].tolist()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drhg.criteria import Limits, Progress, anneal, improve
+from drhg.search.criteria import Anneal, Improve, Limits, Moment, Progress
 
 
 def progress(
@@ -47,7 +47,7 @@ class Dice:
     ],
 )
 def test_one_limit(limits: Limits, at: Progress, status: str | None) -> None:
-    assert limits(at) == status
+    assert limits.reached(at) == status
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,10 @@ def test_iterations_left(limits: Limits, left: int | None) -> None:
 
 def test_the_best_news_first_when_limits_are_met_together() -> None:
     everything = progress(9.0, 9, 9, 9)
-    assert Limits(1, 1, 1, 10)(everything) == "target"
-    assert Limits(1, 1, 1, 8)(everything) == "iterations"
-    assert Limits(1, None, 1)(everything) == "no_improve"
-    assert Limits(1)(everything) == "time"
+    assert Limits(1, 1, 1, 10).reached(everything) == "target"
+    assert Limits(1, 1, 1, 8).reached(everything) == "iterations"
+    assert Limits(1, None, 1).reached(everything) == "no_improve"
+    assert Limits(1).reached(everything) == "time"
 
 
 @pytest.mark.parametrize(
@@ -83,24 +83,24 @@ def test_the_best_news_first_when_limits_are_met_together() -> None:
         (Limits(max_iters=10), progress(7.0, 12), 1.0),
         (Limits(max_iters=0), progress(), 0.0),
         (Limits(max_iters=1), progress(0.0, 1), 1.0),
-        (Limits(target=3), progress(), 1.0),
+        (Limits(target=3), progress(), None),
     ],
 )
-def test_elapsed_counts_iterations_before_seconds(
-    limits: Limits, at: Progress, share: float
+def test_the_fraction_counts_iterations_before_seconds(
+    limits: Limits, at: Progress, share: float | None
 ) -> None:
-    assert limits.elapsed(at) == share
+    assert limits.fraction(at) == share
 
 
 @pytest.mark.parametrize(
     ("delta", "taken"), [(-1.0, True), (-1e-6, True), (-1e-9, False), (0.0, False), (1.0, False)]
 )
 def test_improve_takes_only_what_is_better(delta: float, taken: bool) -> None:
-    assert improve(delta, 0.0, np.random.default_rng(0)) is taken
+    assert Improve()(delta, Moment(0.0, 1.0), np.random.default_rng(0)) is taken
 
 
 @pytest.mark.parametrize(
-    ("delta", "elapsed", "dice", "taken"),
+    ("delta", "over", "dice", "taken"),
     [
         (-0.001, 0.0, 0.0, True),  # better: whatever the dice say
         (-0.001, 1.0, 0.0, True),
@@ -115,6 +115,12 @@ def test_improve_takes_only_what_is_better(delta: float, taken: bool) -> None:
         (0.1 * math.log(2), 1.0, 0.499, False),
     ],
 )
-def test_anneal(delta: float, elapsed: float, dice: float, taken: bool) -> None:
+def test_anneal(delta: float, over: float, dice: float, taken: bool) -> None:
     rng: Any = Dice(dice)
-    assert anneal(10.0, 0.1)(delta, elapsed, rng) is taken
+    assert Anneal(10.0, 0.1)(delta, Moment(over, 1.0), rng) is taken
+    assert Anneal(5.0, 0.05)(delta, Moment(over, 2.0), rng) is taken  # in mean edges
+
+
+def test_anneal_is_cold_if_the_end_is_not_known() -> None:
+    rng: Any = Dice(0.5)
+    assert not Anneal(100.0, 0.1)(1.0, Moment(None, 1.0), rng)

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drhg import generate as g
-from drhg import io
+from drhg import files as io
 from drhg.errors import InstanceError
 from drhg.problem import Instance, Metric
+from drhg.problem import generate as g
 
 FROZEN_CVRP = {  # customers: the first customer of the first instance, its first demands
     100: ([0.5542693865183056, 0.1809782379192011], [0, 1, 3, 1, 4, 4]),
@@ -213,7 +213,8 @@ def test_x_layouts_order_by_clustering() -> None:
 
 
 def test_import_needs_numpy_only() -> None:
-    code = "import drhg.generate, sys; assert not {'numba', 'scipy', 'torch'} & set(sys.modules)"
+    heavy = "{'numba', 'scipy', 'torch'}"
+    code = f"import drhg.problem.generate, sys; assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from soak import upto
 
 from drhg import hypergraph as h
-from drhg.problem import Instance, Metric, Solution, check, cvrp, tsp
+from drhg.problem import Instance, Metric, Solution, check, cvrp, flattened, tsp
 
 Case = tuple[Instance, list[list[int]]]
 
@@ -669,11 +669,20 @@ def test_free_centres_need_the_plane() -> None:
 # --- features -------------------------------------------------------------------------------------
 
 
+def laid_flat(rules: h.Rules, graphs: h.Graphs, b: int) -> np.ndarray:
+    """All points as the features of a row are computed from; degrees in metres from its first."""
+    points = rules.space.points
+    if rules.space.metric != Metric.HAVERSINE or graphs.size[b] == 0:
+        return points
+    return flattened(points, points[graphs.node[b, 0]])
+
+
 def expected_depot(rules: h.Rules, graphs: h.Graphs, b: int) -> list[float]:
     """The depot in the frame of a row's customers, which may be far outside of it."""
-    nodes = rules.space.points[graphs.node[b, : graphs.size[b]]]
+    points = laid_flat(rules, graphs, b)
+    nodes = points[graphs.node[b, : graphs.size[b]]]
     low, side = nodes.min(0), np.ptp(nodes, axis=0)
-    x, y = (rules.space.points[rules.depot] - low) / (side.max() or 1.0)
+    x, y = (points[rules.depot] - low) / (side.max() or 1.0)
     return [y, x] if side[1] > side[0] else [x, y]
 
 
@@ -691,7 +700,7 @@ def test_features_are_the_equations(case: tuple, empty: bool) -> None:
     assert found.shape == (2, graphs.node.shape[1] + extra, 5 + extra)
     for b, row in enumerate(rows):
         items = ref.items_of(instance, line, row)
-        expected = ref.features(rules.space.points.tolist(), instance, line, items)
+        expected = ref.features(laid_flat(rules, graphs, b).tolist(), instance, line, items)
         m = len(expected)
         assert np.isfinite(found[b]).all()
         assert not found[b, m + extra :].any()
@@ -718,7 +727,7 @@ def timed(call, times: int = 5) -> tuple[float, object]:
 
 
 def regions(n: int, batch: int, k: int) -> dict[str, float]:
-    from drhg.construct import construct
+    from drhg.construct.starts import construct
 
     rng = np.random.default_rng(n)
     instance = tsp(rng.random((n, 2)))

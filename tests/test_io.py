@@ -28,10 +28,10 @@ import reference
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drhg import io
+from drhg import files as io
 from drhg.errors import DrhgError, InstanceError, SolutionError
+from drhg.files import streams, tsplib
 from drhg.problem import (
-    ALI535,
     Instance,
     Metric,
     Solution,
@@ -41,6 +41,7 @@ from drhg.problem import (
     from_zero,
     tsp,
 )
+from drhg.problem.metrics import ALI535
 
 # numpy warns when its text reader stops early; that is exactly what our slow path is for
 pytestmark = pytest.mark.filterwarnings(
@@ -503,7 +504,7 @@ def test_layouts_of_four_nodes_follow_their_definition() -> None:
     rng = np.random.default_rng(0)
     half = np.triu(rng.integers(1, 99, (4, 4)), 1)
     matrix = half + half.T
-    for layout in io._HALVES:
+    for layout in tsplib._HALVES:
         side, *diag, order = layout.split("_")
         low = 0 if diag else 1
         cells = [
@@ -532,13 +533,13 @@ def test_numbers_are_read_as_float_reads_them() -> None:
     head = f"TYPE: TSP\nDIMENSION: {len(words)}\nEDGE_WEIGHT_TYPE: EXACT\nNODE_COORD_SECTION\n"
     xy = io.parse(f"{head}{rows}\n").xy
     assert xy[:, 0].tobytes() == np.array([float(word) for word in words]).tobytes()
-    doc = io._Document(bodies={"S": ("\n" + rows).encode()}, lines={"S": 1})
-    fast = io._numbers(doc, "S")
-    original, io._fast_floats = io._fast_floats, lambda body: None
+    doc = tsplib._Document(bodies={"S": ("\n" + rows).encode()}, lines={"S": 1})
+    fast = tsplib._numbers(doc, "S")
+    original, tsplib._fast_floats = tsplib._fast_floats, lambda body: None
     try:
-        slow = io._numbers(doc, "S")
+        slow = tsplib._numbers(doc, "S")
     finally:
-        io._fast_floats = original
+        tsplib._fast_floats = original
     assert fast[0].tobytes() == slow[0].tobytes()
     assert (fast[1] == slow[1]).all()
 
@@ -806,7 +807,7 @@ def some_instance(seed: int) -> Instance:
     """A small valid instance of any kind, drawn from a seed."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 7))
-    metric = Metric(int(rng.integers(0, 8)))
+    metric = Metric(int(rng.integers(0, len(Metric))))
     xy = rng.normal(0, 40, (n, 2)) if rng.random() < 0.5 else rng.integers(0, 90, (n, 2)) / 1.0
     matrix = None
     if metric is Metric.EXPLICIT:
@@ -814,6 +815,8 @@ def some_instance(seed: int) -> Instance:
         matrix = half + half.T
     elif metric is Metric.GEO:
         xy = reference.degrees_and_minutes(rng.uniform(-90, 90, (n, 2)))
+    elif metric is Metric.HAVERSINE:
+        xy = np.stack([rng.uniform(-90, 90, n), rng.uniform(-180, 180, n)], axis=1)
     shown = None if metric is Metric.EXPLICIT and rng.random() < 0.5 else xy
     if rng.random() < 0.5:
         edges = [(i, i + 1) for i in range(n - 1) if rng.random() < 0.2]
@@ -849,6 +852,8 @@ def test_instances_survive_text_and_json(seed: int) -> None:
     instance = some_instance(seed)
     assert same(io.parse(io.format_instance(instance)), instance)
     assert same(io.from_json(io.to_json(instance)), instance)
+    named = dataclasses.replace(instance, names=tuple(f'Stopp {i}, "Ö"' for i in range(instance.n)))
+    assert same(io.from_json(io.to_json(named)), named)
     noted = dataclasses.replace(instance, comment="one\ntwo: 2")
     assert same(io.parse(io.format_instance(noted)), noted)
     assert same(io.from_json(io.to_json(noted)), noted)
@@ -1172,7 +1177,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
 def test_a_nul_is_found_piece_by_piece(
     data: bytes, line: int, piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(io, "_PIECE", piece)
+    monkeypatch.setattr(streams, "_PIECE", piece)
     asked = []
 
     class Stream(BytesIO):
@@ -1181,11 +1186,11 @@ def test_a_nul_is_found_piece_by_piece(
             return super().read(size)
 
     with pytest.raises(DrhgError) as caught:
-        io._refuse_nul(Stream(data))
+        streams._refuse_nul(Stream(data))
     assert (caught.value.reason, caught.value.line) == ("not a text file (NUL or not UTF-8)", line)
     assert set(asked) == {piece}  # never the whole
     stream = Stream(data.replace(b"\0", b"0"))
-    io._refuse_nul(stream)
+    streams._refuse_nul(stream)
     assert stream.tell() == 0
 
 
@@ -1301,9 +1306,8 @@ def test_writing_to_what_is_no_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_reading_needs_neither_numba_nor_scipy_nor_torch() -> None:
-    code = (
-        "import sys, drhg.io; print([m for m in ('numba', 'scipy', 'torch') if m in sys.modules])"
-    )
+    heavy = "('numba', 'scipy', 'torch')"
+    code = f"import sys, drhg.files; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -1376,7 +1380,7 @@ def test_standard_input_that_is_no_instance(monkeypatch: pytest.MonkeyPatch) -> 
     refused("standard input:2: DIMENSION 'x'")
     waiting(monkeypatch, b"TYPE: TSP\n\0")
     refused("standard input:2: not a text file")
-    monkeypatch.setattr(io, "LARGEST_FILE", 10)
+    monkeypatch.setattr(streams, "LARGEST_FILE", 10)
     waiting(monkeypatch, TSP)
     refused("larger than 10 bytes")
     monkeypatch.setattr(sys, "stdin", None)
@@ -1473,7 +1477,7 @@ def test_a_bad_compressed_file_is_named(tmp_path: Path) -> None:
 def test_a_decompression_bomb_is_not_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, through: str
 ) -> None:
-    monkeypatch.setattr(io, "LARGEST_FILE", 10**7)
+    monkeypatch.setattr(streams, "LARGEST_FILE", 10**7)
     bomb = gzip.compress(b"COMMENT: " + b" " * 10**8)
     assert len(bomb) < 10**6
     (tmp_path / "a.tsp.gz").write_bytes(bomb)
@@ -1617,3 +1621,13 @@ def test_wrong_arguments_are_named(
     with pytest.raises(kind) as caught:
         call()
     assert str(caught.value).startswith(words)
+
+
+def test_names_travel_with_a_solution() -> None:
+    instance = cvrp([[0, 0], [0, 1], [1, 0]], [0, 1, 1], 1, names=["home", "mill", "ford"])
+    row = io.solution_row(instance, Solution([[2], [1]]))
+    assert row["routes"] == [[2], [1]]
+    assert row["names"] == [["ford"], ["mill"]]
+    assert io.solution_from_json(json.dumps(row), instance) == Solution([[2], [1]])
+    tour = tsp([[0, 0], [0, 1]], names=["here", "there"])
+    assert io.solution_row(tour, Solution([[1, 0]]))["names"] == ["there", "here"]

@@ -11,25 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import drhg
-from drhg import library
 from drhg.errors import DrhgError
-from drhg.hypergraph import (
-    Graphs,
-    Nearness,
-    Repaired,
-    Rules,
-    destroy_nearest,
-    judge,
-    plan_of,
-    present,
-    reduce,
-    restore,
-    rules_of,
-    solution_of,
-    walk,
-)
+from drhg.hypergraph.cut import destroy_nearest
+from drhg.hypergraph.judge import Repaired, judge, present, walk
+from drhg.hypergraph.nearness import Nearness
+from drhg.hypergraph.plan import Rules, plan_of, rules_of, solution_of
+from drhg.hypergraph.reduce import Graphs, reduce
+from drhg.hypergraph.restore import restore
 from drhg.problem import Metric, Solution
-from drhg.repair import InsertionRepair, LocalSearchRepair
+from drhg.repair import library, solvers
+from drhg.repair.combined import RepairSequence, reordered
+from drhg.repair.insertion import InsertionRepair
+from drhg.repair.local import LocalSearchRepair
 
 METRICS = [Metric.EXACT, Metric.EUC_2D, Metric.GEO, Metric.EXPLICIT]
 
@@ -52,14 +45,14 @@ def plan_graphs(rng: np.random.Generator, n: int, k: int, depot_edges: str, **li
     return instance, rules, plan, reduce(rules, plan, *cuts)
 
 
-def answering(solve: Callable[[library.Small], list[list[int]]]) -> library.LibraryRepair:
+def answering(solve: Callable[[solvers.SmallProblem], list[list[int]]]) -> library.LibraryRepair:
     """A repairer whose solver is a function."""
     repair = library.LibraryRepair("fast_tsp")
-    repair.solver = library.Solver(lambda small, *_: lambda: solve(small), True, True)
+    repair.solver = solvers.Solver(lambda small, *_: lambda: solve(small), True, True)
     return repair
 
 
-def exact_solver(small: library.Small) -> list[list[int]]:
+def exact_solver(small: solvers.SmallProblem) -> list[list[int]]:
     """All orders of a small matrix."""
     return [ref.best_tour(drhg.tsp(matrix=small.matrix))[1]]
 
@@ -84,7 +77,7 @@ def test_bad_answers_are_dropped(seed: int, metric: Metric, fault: str) -> None:
     rng = np.random.default_rng(seed)
     _, rules, plan, graphs = graphs_of(rng, 40, metric, 12)
 
-    def broken(small: library.Small) -> list[list[int]]:
+    def broken(small: solvers.SmallProblem) -> list[list[int]]:
         order = np.arange(len(small.matrix))
         if fault == "twice":
             order[0] = order[1]
@@ -107,19 +100,25 @@ def test_the_matrix_is_whole_and_forces_hyper_edges(metric: Metric) -> None:
     matrix = library._matrix(rules.space, node, partner, far)
     assert (matrix == matrix.T).all()
     assert (np.diag(matrix) == 0).all()
-    assert matrix.max() <= library.LARGEST
+    assert matrix.max() <= library.LARGEST_NUMBER
     for i in range(m):
         for j in range(m):
             if i == j or partner[i] == j:
                 assert matrix[i, j] == 0
             else:
-                assert matrix[i, j] >= library.FORCE
+                assert matrix[i, j] >= library.PENALTY
 
 
 def test_fast_tsp_improves_a_poor_tour() -> None:
     pytest.importorskip("fast_tsp")
     instance = drhg.uniform_tsp(300, seed=1)
-    result = drhg.solve(instance, repair="library", k=(80, 120), max_iters=12, seed=1, threads=1)
+    result = drhg.solve(
+        instance,
+        method=drhg.Regions(drhg.Covering((80, 120)), drhg.Library()),
+        max_iters=12,
+        seed=1,
+        threads=1,
+    )
     assert result.cost < 0.98 * result.trace[0].cost
     assert drhg.check(instance, result.solution) == []
 
@@ -129,11 +128,11 @@ def test_orders_of_one_repairer_are_the_start_of_the_next() -> None:
     _, rules, plan, graphs = graphs_of(rng, 80, Metric.EXACT, 30, 3)
     made = InsertionRepair()(rules, graphs, np.random.default_rng(1))
     expected = judge(rules, plan, graphs, made)[1]
-    chained = library.Polished(InsertionRepair(), lambda rules, graphs, rng: present(graphs))
+    chained = RepairSequence(InsertionRepair(), lambda rules, graphs, rng: present(graphs))
     same = judge(rules, plan, graphs, chained(rules, graphs, np.random.default_rng(1)))
     assert same[0].all()
     assert np.allclose(same[1], expected)
-    polished = library.Polished(InsertionRepair(), LocalSearchRepair())
+    polished = RepairSequence(InsertionRepair(), LocalSearchRepair())
     good, change = judge(rules, plan, graphs, polished(rules, graphs, np.random.default_rng(1)))
     assert good.all()
     assert (change <= expected + 1e-9).all()
@@ -156,7 +155,7 @@ def test_reordered_graphs_are_the_same_graphs() -> None:
     for row in range(2):
         size = int(graphs.size[row])
         order[row, :size] = rng.permutation(size)
-    turned = library.reordered(graphs, Repaired(order, graphs.via))
+    turned = reordered(graphs, Repaired(order, graphs.via))
     for row in range(2):
         assert items(turned, row) == items(graphs, row)
         size = int(graphs.size[row])
@@ -176,18 +175,21 @@ def test_the_small_problem_of_routes_is_the_region(
     _, rules, _, graphs = plan_graphs(rng, 14, 4, depot_edges, limit=limit, fleet=fleet)
     for row in range(len(graphs)):
         m = int(graphs.size[row])
-        small, mate = library._small_routes(rules, graphs, row)
+        small, mate = library._small_problem(rules, graphs, row)
         assert small.start is not None
         assert small.demand is not None
         assert (small.matrix == small.matrix.T).all()
-        force = 4 * np.rint(library.FINE) + 2
+        force = 4 * np.rint(solvers.LONGEST_DISTANCE) + 2
         priced = sum(
             int(small.matrix[a, b])
             for route in small.start
             for a, b in zip([0, *route], [*route, 0], strict=True)
         )
         ends = int((mate[1 : m + 1] >= 0).sum())
-        scale = library.FINE / library._between(rules.space, _nodes(rules, graphs, row)).max()
+        scale = (
+            solvers.LONGEST_DISTANCE
+            / library._between(rules.space, _nodes(rules, graphs, row)).max()
+        )
         real = walk(rules, graphs, present(graphs))[1][row]
         assert (priced - ends * (force // 2)) / scale == pytest.approx(real, abs=1e-4 * real + 1e-9)
         assert all(small.demand[route].sum() <= rules.capacity for route in small.start)
@@ -195,7 +197,7 @@ def test_the_small_problem_of_routes_is_the_region(
             assert small.service is not None
             for route in small.start:
                 steps = small.lengths[[0, *route], [*route, 0]].sum()
-                assert steps + small.service[route].sum() <= small.longest
+                assert steps + small.service[route].sum() <= small.max_length
         found = library._with_stubs([list(route) for route in small.start], mate, m)
         assert found is not None
         assert (found[0] == np.arange(m)).all()
@@ -215,7 +217,7 @@ def test_bad_routes_are_dropped(
     rng = np.random.default_rng(seed)
     _, rules, plan, graphs = plan_graphs(rng, 30, 10, depot_edges, limit=limit, fleet=fleet)
 
-    def broken(small: library.Small) -> list[list[int]]:
+    def broken(small: solvers.SmallProblem) -> list[list[int]]:
         assert small.start is not None
         routes = [list(route) for route in small.start]
         if fault == "shuffled":
@@ -257,24 +259,34 @@ def test_libraries_improve_regions_of_poor_routes(name: str, depot_edges: str) -
 def test_tiny_routes_do_not_hang(name: str, customers: int) -> None:
     pytest.importorskip(name)
     instance = drhg.uniform_cvrp(customers, seed=1)
-    result = drhg.solve(instance, repair="library", library=name, max_iters=2, threads=1)
+    result = drhg.solve(
+        instance, method=drhg.Regions(repair=drhg.Library(name)), max_iters=2, threads=1
+    )
     assert drhg.check(instance, result.solution) == []
 
 
 def test_pyvrp_improves_whole_routes() -> None:
     pytest.importorskip("pyvrp")
     instance = drhg.x_cvrp(80, seed=2)
-    result = drhg.solve(instance, repair="library", k=(30, 60), max_iters=6, seed=1, threads=1)
+    result = drhg.solve(
+        instance,
+        method=drhg.Regions(drhg.WholeRoutes((30, 60)), drhg.Library()),
+        max_iters=6,
+        seed=1,
+        threads=1,
+    )
     assert result.cost < 0.97 * result.trace[0].cost
     assert drhg.check(instance, result.solution) == []
 
 
 def test_a_solver_for_tours_refuses_routes_and_the_other_way_round() -> None:
     with pytest.raises(DrhgError, match="fast_tsp does not solve a CVRP; known: pyvrp"):
-        drhg.solve(drhg.uniform_cvrp(20, seed=1), repair="library", library="fast_tsp", max_iters=1)
+        drhg.solve(
+            drhg.uniform_cvrp(20, seed=1), method=drhg.Regions(repair=drhg.Library("fast_tsp"))
+        )
     pytest.importorskip("pyvrp")
     with pytest.raises(DrhgError, match="pyvrp does not solve a TSP; known: fast_tsp"):
-        drhg.solve(drhg.uniform_tsp(20, seed=1), repair="library", library="pyvrp", max_iters=1)
+        drhg.solve(drhg.uniform_tsp(20, seed=1), method=drhg.Regions(repair=drhg.Library("pyvrp")))
 
 
 @pytest.mark.parametrize("depot_edges", ["adjacent", "touched", "all"])
@@ -284,10 +296,10 @@ def test_one_repairer_after_another_on_routes(depot_edges: str) -> None:
         instance, rules, plan, graphs = plan_graphs(rng, 40, 15, depot_edges, **limits)
         made = InsertionRepair()(rules, graphs, np.random.default_rng(1))
         good, first = judge(rules, plan, graphs, made)
-        same = library.Polished(InsertionRepair(), lambda rules, graphs, rng: present(graphs))
+        same = RepairSequence(InsertionRepair(), lambda rules, graphs, rng: present(graphs))
         again = judge(rules, plan, graphs, same(rules, graphs, np.random.default_rng(1)))
         assert np.allclose(again[1][good], first[good])
-        polished = library.Polished(InsertionRepair(), LocalSearchRepair())
+        polished = RepairSequence(InsertionRepair(), LocalSearchRepair())
         answer = polished(rules, graphs, np.random.default_rng(1))
         settled, change = judge(rules, plan, graphs, answer)
         assert (change[good] <= first[good] + 1e-9).all()
@@ -307,6 +319,8 @@ def test_unknown_and_absent_libraries_are_named(monkeypatch: pytest.MonkeyPatch)
 
 def test_hybrid_starts_from_the_network() -> None:
     instance = drhg.uniform_tsp(100, seed=3)
-    hybrid = drhg.solve(instance, repair="hybrid", max_iters=30, seed=1, threads=1)
-    alone = drhg.solve(instance, repair="neural", max_iters=30, seed=1, threads=1)
+    hybrid = drhg.solve(instance, method="hybrid", max_iters=30, seed=1, threads=1)
+    alone = drhg.solve(
+        instance, method=drhg.Regions(repair=drhg.Neural()), max_iters=30, seed=1, threads=1
+    )
     assert hybrid.cost < alone.cost

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from soak import cases
 
-from drhg import weights
 from drhg.errors import ModelError
-from drhg.weights import ModelConfig
+from drhg.network import weights
+from drhg.network.weights import ModelConfig
 
 torch = pytest.importorskip("torch", reason="the networks need torch")
 
-from drhg.model import Attention, Block, attend, build, load_model, save_model  # noqa: E402
-from drhg.neural import State  # noqa: E402
+from drhg.network.torch_model import Attention, Block, attend, build, load_model, save_model  # noqa: E402
+from drhg.network.views import State  # noqa: E402
 
 torch.set_num_threads(1)
 PRESETS = ("paper", "economy")

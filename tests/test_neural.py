@@ -14,33 +14,25 @@ from hypothesis import strategies as st
 from soak import upto
 
 from drhg import hypergraph, tsp
-from drhg import network_kernels as kernels
-from drhg.compiled import distance, random_state
-from drhg.construct import construct
+from drhg.construct.starts import construct
 from drhg.errors import ModelError
-from drhg.generate import uniform_cvrp, uniform_tsp
-from drhg.hypergraph import Graphs, Plan, Rules
-from drhg.neural import (
-    Compiled,
-    NeuralRepair,
-    Scorer,
-    State,
-    Views,
-    compiled,
-    decode,
-    load_compiled,
-    orient,
-    pick,
-    see,
-    views_of,
-)
-from drhg.paper_kernels import CompiledPaper
+from drhg.hypergraph.plan import Plan, Rules
+from drhg.hypergraph.reduce import Graphs
+from drhg.kernels.random import random_state
+from drhg.kernels.space import distance
+from drhg.network import products
+from drhg.network.decisions import pick
+from drhg.network.decode import Compiled, compiled, decode, load_compiled
+from drhg.network.paper import CompiledPaper
+from drhg.network.repairer import NeuralRepair
+from drhg.network.views import Graph, Place, Scorer, Seen, State, Views, orient, see, views_of
+from drhg.network.weights import ModelConfig, write_weights
 from drhg.problem import Instance, Metric, Solution
-from drhg.weights import ModelConfig, write_weights
+from drhg.problem.generate import uniform_cvrp, uniform_tsp
 
 torch = pytest.importorskip("torch", reason="random weights are made by torch")
 
-from drhg.model import Network, build  # noqa: E402
+from drhg.network.torch_model import Network, build  # noqa: E402
 
 torch.set_num_threads(1)
 ECONOMY = ModelConfig.of("economy")
@@ -79,27 +71,27 @@ def some_graphs(instance: Instance, sizes: list[int], seed: int = 0) -> tuple[Ru
 @pytest.mark.parametrize("rows", [1, 2, 6])
 def test_a_tile_is_a_product(rows: int, vectors: int) -> None:
     """Compiled here and now, never from the cache: the instructions and their plain twin."""
-    tile = kernels._tile(rows, vectors)
+    tile = products._tile(rows, vectors)
 
     @numba.njit
-    def product(a, a_at, a_row, a_col, b, b_at, b_row, c, c_at, c_row, n, add):  # type: ignore[no-untyped-def]
-        tile(a, a_at, a_row, a_col, b, b_at, b_row, c, c_at, c_row, n, add)
+    def product(a, i, b, j, c, n, add):  # type: ignore[no-untyped-def]
+        tile(a, i, b, j, c, n, add)
 
     rng = np.random.default_rng(rows)
-    a, b, c = (rng.normal(size=shape).astype(np.float32) for shape in ((9, 11), (12, 70), (8, 77)))
+    a, b, c = (rng.normal(size=shape).astype(np.float32) for shape in ((9, 11), (12, 70), (8, 80)))
     for n, add, turned in ((9, False, False), (5, True, True), (1, True, False), (0, False, False)):
-        strides = (1, 11) if turned else (11, 1)
-        where = (a, 3, *strides, b, 4, 70, c.copy(), 80, 77, n, add)
-        twin = (*where[:7], c.copy(), *where[8:])
-        product(*where)
-        ref.tile(rows, vectors)(*twin)
-        np.testing.assert_allclose(where[7], twin[7], rtol=1e-5, atol=1e-5)
-        assert (where[7] != c).sum() == rows * 16 * vectors
+        left = products.Block(a, 3, *((1, 11) if turned else (11, 1)))
+        right, out = products.Block(b, 4, 70, 1), products.Block(c.copy(), 2, 80, 1)
+        twin = out._replace(data=c.copy())
+        product(left, 1, right, 2, out, n, add)
+        ref.tile(rows, vectors)(left, 1, right, 2, twin, n, add)
+        np.testing.assert_allclose(out.data, twin.data, rtol=1e-5, atol=1e-5)
+        assert (out.data != c).sum() == rows * 16 * vectors
 
 
 @pytest.mark.compiled
 def test_exponentials_are_those_of_numpy() -> None:
-    exponentials = kernels.intrinsic(kernels._vector_exponentials)
+    exponentials = products.intrinsic(products._vector_exponentials)
 
     @numba.njit
     def replaced(s, at, vectors):  # type: ignore[no-untyped-def]
@@ -491,10 +483,10 @@ def test_training_and_inference_see_the_same() -> None:
         nodes, context = np.zeros((24, 10), np.float32), np.zeros(4, np.float32)
         chosen, far = np.empty(24, np.int32), np.empty(24, np.float32)
         mates, load, direct = np.argsort(order)[mate[order]], views.load[0], np.empty(24, bool)
-        count = see(
-            shown, mates.astype(np.int32), load, 1, 0, 40, free, shown[0], shown[t - 1], 1,
-            True, 24, nodes, context, direct, chosen, far,
-        )  # fmt: skip
+        graph = Graph(shown, mates.astype(np.int32), load, 1)
+        place = Place(shown[0], shown[t - 1], 1, 0)
+        view = Seen(nodes, context, direct, chosen, far)
+        count = see(graph, free, 40, place, True, 24, view)
         seen = model.seen[step]
         assert count == seen.count[0]
         np.testing.assert_array_equal(nodes[:count], seen.nodes[0, :count])

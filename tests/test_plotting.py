@@ -13,23 +13,16 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import drhg
-from drhg.plotting import (
-    FRAMES,
-    GONE,
-    LEG,
-    NEW,
-    TOUR,
+from drhg.plotting.animation import FRAMES, save_animation, watch
+from drhg.plotting.drawing import GONE, LEG, NEW, TOUR
+from drhg.plotting.solutions import plot_convergence, plot_solution, save_solution
+from drhg.plotting.step import (
     Step,
     film_strip,
-    plot_convergence,
     plot_destroyed,
     plot_hypergraph,
     plot_restored,
-    plot_solution,
-    save_animation,
-    save_solution,
     take_step,
-    watch,
 )
 
 
@@ -221,3 +214,43 @@ def test_watching_ends_when_asked() -> None:
     asked = iter([False, True])
     frames = watch(drhg.uniform_cvrp(20, seed=1), seconds=60, should_stop=lambda: next(asked))
     assert 1 <= len(frames) <= 3
+
+
+def test_names_cover_no_other_name(tmp_path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    from drhg.plotting.drawing import draw_names, map_points
+
+    points = [[0, 0], [0.001, 0], [5, 5], [9, 1]]
+    instance = drhg.tsp(points, names=["first", "hidden", "middle", "right"])
+    ax = Figure(figsize=(6, 4)).add_subplot()
+    plot_solution(ax, instance)
+    draw_names(ax, instance, map_points(instance))
+    assert [text.get_text() for text in ax.texts] == ["first", "middle", "right"]
+    path = tmp_path / "a.png"
+    save_solution(path, instance, drhg.Solution([[0, 1, 2, 3]]), names=True)
+    assert path.stat().st_size > 5000
+
+
+def test_training_curves_have_a_power_law(tmp_path: Path) -> None:
+    from drhg.plotting.solutions import plot_training, power_law, save_training
+
+    sizes = [1e5 * 2**i for i in range(6)]
+    factor, exponent = power_law([(x, 7.0 * x**-0.4) for x in sizes]) or (0.0, 0.0)
+    assert factor == pytest.approx(7.0)
+    assert exponent == pytest.approx(-0.4)
+    assert power_law([(1.0, 1.0)] * 9) is None
+    rows = [
+        {"decisions": x, "rate": 1.0, "loss": 0.5, "loss_held": 0.6, "gap_30": 90 * x**-0.3}
+        for x in sizes
+    ]
+    from matplotlib.figure import Figure
+
+    ax = Figure().add_subplot()
+    plot_training(ax, {"run": rows})
+    assert ax.get_legend_handles_labels()[1] == ["run: 30 nodes, falls by decisions^-0.30"]
+    ax = Figure().add_subplot()
+    plot_training(ax, {"run": rows}, "loss")
+    assert len(ax.get_legend_handles_labels()[1]) == 2
+    save_training(tmp_path / "curve.png", {"run": rows, "other": rows[:2]})
+    assert (tmp_path / "curve.png").stat().st_size > 1000

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import math
 import pickle
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -18,7 +19,6 @@ import reference
 import drhg
 from drhg.errors import InstanceError, SolutionError
 from drhg.problem import (
-    ALI535,
     Instance,
     Metric,
     Solution,
@@ -29,6 +29,7 @@ from drhg.problem import (
     validated,
     whole_demand,
 )
+from drhg.problem.metrics import ALI535
 
 SQUARE = [[0, 0], [0, 3], [4, 3], [4, 0]]
 
@@ -38,6 +39,9 @@ def points(metric: Metric, rng: np.random.Generator) -> np.ndarray:
     if metric is Metric.GEO:
         degrees = np.stack([rng.integers(-89, 90, 60), rng.integers(-179, 180, 60)], axis=1)
         xy = degrees + np.sign(degrees) * rng.integers(0, 60, (60, 2)) / 100
+    elif metric is Metric.HAVERSINE:
+        xy = np.stack([rng.uniform(-90, 90, 60), rng.uniform(-180, 180, 60)], axis=1)
+        xy[10:20] = xy[9] + rng.normal(0, 1e-3, (10, 2))  # some 100 m apart
     else:
         xy = np.concatenate(
             [
@@ -61,17 +65,20 @@ def instance_of(metric: Metric, seed: int) -> Instance:
 @pytest.mark.parametrize("metric", list(Metric))
 @pytest.mark.parametrize("seed", range(4))
 def test_distances_match_the_definition(metric: Metric, seed: int) -> None:
-    from drhg.compiled import distance, space_of
+    from drhg.kernels.space import distance, space_of
 
     instance = instance_of(metric, seed)
     n = instance.n
     expected = np.array([[reference.distance(instance, i, j) for j in range(n)] for i in range(n)])
     grid = instance.distance(np.arange(n)[:, None], np.arange(n)[None, :])
-    assert (grid != expected).sum() == 0
-    assert all(instance.distance(i, 5) == expected[i, 5] for i in range(n))
+    assert all(instance.distance(i, 5) == grid[i, 5] for i in range(n))
     space = space_of(instance)
     compiled = np.array([[distance(space, i, j) for j in range(n)] for i in range(n)])
-    assert (compiled != expected).sum() == 0
+    for found in (grid, compiled):
+        if metric is Metric.HAVERSINE:
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-8)
+        else:
+            assert (found != expected).sum() == 0
 
 
 @pytest.mark.parametrize("metric", [Metric.EUC_2D, Metric.MAN_2D, Metric.MAX_2D])
@@ -511,6 +518,11 @@ def some_instances() -> list[Instance]:
         cvrp(SQUARE, [1, 0, 1, 1], 3, depot=1),
         cvrp(SQUARE, [0, 0.1, 0.1, 0.1], 0.3),
         dataclasses.replace(tsp(SQUARE), comment="a square"),
+        tsp(SQUARE, names=["a", "b", "c", "d"]),
+        tsp(SQUARE, names=["a", "b", "d", "c"]),
+        tsp(SQUARE, metric="HAVERSINE"),
+        dataclasses.replace(tsp(SQUARE, matrix=np.ones((4, 4))), degrees=True),
+        tsp(SQUARE, matrix=np.ones((4, 4))),
     ]
 
 
@@ -673,3 +685,55 @@ def test_whole_numbers_come_in_many_types() -> None:
         assert same == plain
         assert type(same.vehicles) is int
         assert type(same.max_distance) is float
+
+
+# --- names and the globe --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["a", "b"], "2 names for 4 nodes"),
+        (["a", "b", "a", "c"], "nodes 0 and 2 (counted from 0) are both called 'a'"),
+        (["a", " ", "b", "c"], "the name of node 1 (counted from 0) must be text, not ' '"),
+        ([1, 2, 3, 4], "the name of node 0 (counted from 0) must be text, not 1"),
+        ("abcd", "names must be a list of texts"),
+    ],
+)
+def test_names_that_cannot_be_are_refused(names: object, words: str) -> None:
+    with pytest.raises(InstanceError, match=re.escape(words)):
+        tsp(SQUARE, names=names)
+
+
+def test_messages_call_nodes_by_their_names() -> None:
+    instance = cvrp(SQUARE, [0, 1, 1, 1], 3, names=["depot", "mill", "ford", "church"])
+    assert check(instance, Solution([[1, 2, 2]])) == [
+        "'church' is not visited",
+        "'ford' is visited 2 times",
+    ]
+
+
+def test_degrees_are_refused_off_the_globe_and_where_they_mean_nothing() -> None:
+    with pytest.raises(InstanceError, match=r"node 1 .* latitude 95 \(-90 .. 90\)"):
+        tsp([[0, 0], [95, 0]], metric="HAVERSINE")
+    with pytest.raises(InstanceError, match=r"longitude 181"):
+        tsp([[0, 0], [9, 181]], metric="HAVERSINE")
+    with pytest.raises(InstanceError, match="not with metric EUC_2D"):
+        dataclasses.replace(tsp(SQUARE, metric="EUC_2D"), degrees=True)
+
+
+@pytest.mark.parametrize("where", [(48.1, 11.6), (-17.0, 180.0), (89.9, 30.0), (0.0, -180.0)])
+def test_the_plane_of_a_region_has_its_distances(where: tuple[float, float]) -> None:
+    """In a city, at the date line and beside a pole: as good as flat."""
+    rng = np.random.default_rng(1)
+    step = rng.uniform(-0.08, 0.08, (50, 2))
+    latitude = where[0] + step[:, 0]
+    longitude = where[1] + step[:, 1] / max(0.01, np.cos(np.radians(where[0])))
+    city = tsp(np.stack([latitude, (longitude + 180) % 360 - 180], axis=1), metric="HAVERSINE")
+    assert city.plane is not None
+    flat = np.hypot(*(city.plane[:, None] - city.plane).transpose(2, 0, 1))
+    nodes = np.arange(50)
+    np.testing.assert_allclose(flat, city.distance(nodes[:, None], nodes), rtol=1e-4, atol=1e-6)
+    north = np.argmax(city.xy[:, 0])
+    if where[0] < 80:
+        assert north == np.argmax(city.plane[:, 1])

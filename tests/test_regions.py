@@ -12,14 +12,21 @@ import pytest
 import reference
 
 import drhg
-from drhg import destroy, methods, search, weights
-from drhg.construct import construct
-from drhg.criteria import improve
+from drhg.construct.starts import construct
+from drhg.destroy import operators as destroy
 from drhg.errors import DrhgError, ModelError
-from drhg.hypergraph import Nearness, plan_of, reduce, rules_of
-from drhg.neural import Compiled, NeuralRepair
+from drhg.hypergraph.nearness import Nearness
+from drhg.hypergraph.plan import plan_of, rules_of, solution_of
+from drhg.hypergraph.reduce import reduce
+from drhg.network import weights
+from drhg.network.decode import Compiled
+from drhg.network.repairer import NeuralRepair
+from drhg.network.weights import ModelConfig
 from drhg.problem import Metric
-from drhg.weights import ModelConfig
+from drhg.repair.local import LocalSearchRepair
+from drhg.search.criteria import Improve, Moment
+from drhg.search.regions import RegionSearch
+from drhg.search.strategy import Budget, task_of
 
 SMALL = ModelConfig.of("economy", d=16, layers=1, heads=1, hidden=16)
 
@@ -52,53 +59,70 @@ def own(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("make", "words"),
     [
-        ({"k": (5, 9)}, "k is for a search by regions"),
-        ({"centres": "grid"}, "centres is for a search by regions"),
-        ({"destroy": "cluster"}, "destroy is for a search by regions"),
-        ({"depot_edges": "all"}, "depot_edges is for a search by regions"),
-        ({"repair": "local", "destroy": "nothing"}, "known: auto, cluster"),
-        ({"repair": "local", "depot_edges": "some"}, "known: adjacent"),
-        ({"repair": "local", "destroy": "strings"}, "is for routes"),
-        ({"repair": "local", "depot_edges": "all"}, "is for routes"),
-        ({"repair": "local", "destroy": "routes", "centres": "grid"}, "for destroy 'cluster'"),
-        ({"repair": "local", "library": "pyvrp"}, "repair 'library' only"),
-        ({"model": "economy"}, "model is for repair 'neural'"),
-        ({"repair": "local", "alternatives": 2}, "alternatives is for repair 'neural'"),
-        ({"repair": "insertion", "sample": True}, "sample is for repair 'neural'"),
-        ({"repair": "local", "device": "cpu"}, "device is for repair 'neural'"),
-        ({"repair": "local", "k": (9, 5)}, "low <= high"),
-        ({"repair": "local", "k": (0, 5)}, "1 <= low"),
-        ({"repair": "local", "centres": "middle"}, "known: uniform, grid"),
-        ({"repair": "neural", "device": "tpu"}, "known: auto, cpu, cuda"),
-        ({"repair": "neural", "alternatives": 0}, "at least 1"),
-        ({"repair": "neural", "model": "nobody"}, "neither a file nor one of: "),
-        ({"repair": "neural", "model": "no/where.safetensors"}, "cannot read"),
-        (
-            {"repair": "local", "k": (5, 9), "destroy": destroy.nearest_cluster()},
-            "built-in destroy",
-        ),
+        (lambda: drhg.Regions(destroy="cluster"), "destroy must be a destroy operator"),
+        (lambda: drhg.Regions(destroy=drhg.Cluster), "destroy must be a destroy operator"),
+        (lambda: drhg.Regions(repair="local"), "repair must be a repair operator"),
+        (lambda: drhg.Regions(repair=drhg.Neural), "repair must be a repair operator"),
+        (lambda: drhg.Regions(accept="improve"), "accept must be Improve"),
+        (lambda: drhg.Regions(iterations=-1), "iterations must be a whole number"),
+        (lambda: drhg.Cluster(k=(9, 5)), "low <= high"),
+        (lambda: drhg.Cluster(k=(0, 5)), "1 <= low"),
+        (lambda: drhg.Cluster(k=7), "k must be two numbers"),
+        (lambda: drhg.Cluster(centres="middle"), "centres must be one of uniform, grid"),
+        (lambda: drhg.Cluster(cells=0), "cells must be a whole number"),
+        (lambda: drhg.Strings(depot_edges="some"), "depot_edges must be one of adjacent"),
+        (lambda: drhg.Strings(split=1.5), "split must be a share"),
+        (lambda: drhg.Covering(shrink=2.0), "shrink must be a share"),
+        (lambda: drhg.Adaptive(operators=()), "operators must be some destroy operators"),
+        (lambda: drhg.Adaptive(operators=("cluster",)), "operators must be some destroy operators"),
+        (lambda: drhg.Neural(device="tpu"), "device must be one of auto, cpu, cuda"),
+        (lambda: drhg.Neural(alternatives=0), "at least 1"),
+        (lambda: drhg.Neural(sample=1), "sample must be True or False"),
+        (lambda: drhg.Library("glue"), "name must be one of auto, fast_tsp"),
+        (lambda: drhg.Library(seconds=0), "seconds must be above 0"),
+        (lambda: drhg.Hybrid(first="neural"), "first must be a repair operator"),
+        (lambda: drhg.Anneal(start=0.0), "start must be above 0"),
     ],
 )
-def test_options_that_would_not_be_used_are_refused(options: dict[str, Any], words: str) -> None:
+def test_a_wrong_parameter_is_named(make: Any, words: str) -> None:
     with pytest.raises(DrhgError, match=words):
-        drhg.solve(drhg.uniform_tsp(9), max_iters=1, **options)
+        make()
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        (drhg.Regions(drhg.Strings()), "Strings is for routes"),
+        (drhg.Regions(drhg.WholeRoutes()), "WholeRoutes is for routes"),
+        (drhg.Regions(drhg.Adaptive()), "Strings is for routes"),
+        (drhg.Regions(drhg.Cluster(depot_edges="all")), "depot_edges 'all' is for routes"),
+        (drhg.Regions(repair=drhg.Library("pyvrp")), "pyvrp does not solve a TSP"),
+        (drhg.Regions(repair=drhg.Neural("nobody")), "neither a file nor one of: "),
+        (drhg.Regions(repair=drhg.Neural("no/where.safetensors")), "cannot read"),
+        (drhg.Regions(repair=drhg.Neural("economy-routes")), "repair routes .CVRP. only"),
+        (drhg.Routes(), "Routes is for a CVRP"),
+    ],
+)
+def test_a_method_that_does_not_fit_is_refused(method: Any, words: str) -> None:
+    with pytest.raises(DrhgError, match=words):
+        drhg.solve(drhg.uniform_tsp(9), max_iters=1, method=method)
 
 
 def test_a_network_needs_coordinates() -> None:
     bare = drhg.Instance(matrix=np.ones((6, 6)) - np.eye(6), metric=Metric.EXPLICIT)
-    with pytest.raises(ModelError, match="coordinates"):
-        drhg.solve(bare, repair="neural", max_iters=1)
-    with pytest.raises(ModelError, match="coordinates"):
-        drhg.solve_many([bare], repair="neural", max_iters=1)
+    with pytest.raises(DrhgError, match="coordinates"):
+        drhg.solve(bare, method="neural", max_iters=1)
+    with pytest.raises(DrhgError, match="coordinates"):
+        drhg.solve_many([bare], method="neural", max_iters=1)
     with pytest.raises(DrhgError, match="plane"):
-        drhg.solve(bare, repair="local", centres="grid", max_iters=1)
+        drhg.solve(bare, method=drhg.Regions(drhg.Cluster(centres="grid")), max_iters=1)
 
 
 def test_weights_of_tours_refuse_routes(own: str) -> None:
-    with pytest.raises(ModelError, match="tours"):
-        drhg.solve(drhg.uniform_cvrp(9), repair="neural", model=own, max_iters=1)
+    with pytest.raises(DrhgError, match="tours"):
+        drhg.solve(drhg.uniform_cvrp(9), method=drhg.Regions(repair=drhg.Neural(own)))
 
 
 @pytest.mark.parametrize("k", [(1, 1), (3, 8), (20, 1000)])
@@ -108,7 +132,7 @@ def test_k_nodes_are_destroyed(k: tuple[int, int]) -> None:
     plan = plan_of(rules, drhg.Solution([rng.permutation(50)]))
     found = set()
     for _ in range(60):
-        cuts, n_cuts = destroy.nearest_cluster(*k)(rules, plan, Nearness(instance), rng)
+        cuts, n_cuts = destroy.Cluster(k)(rules, plan, Nearness(instance), rng)
         graphs = reduce(rules, plan, cuts, n_cuts)
         alone = int((graphs.partner[0, : graphs.size[0]] == np.arange(graphs.size[0])).sum())
         assert alone >= min(k[0], 50)  # every destroyed node is an item of its own
@@ -128,47 +152,34 @@ def test_a_grid_has_its_centres_in_the_middle_of_its_cells() -> None:
 
     rules, rng = rules_of(instance), np.random.default_rng(0)
     plan = plan_of(rules, drhg.Solution([np.arange(100)]))
-    cut = destroy.nearest_cluster(4, 4, grid=2)
+    cut = destroy.Cluster((4, 4), centres="grid", cells=2)
     for _ in range(60):
         cut(rules, plan, Spy(instance), rng)
     cells = {(round(x / 27, 9), round(y / 9, 9)) for x, y in asked}
     assert cells == {(x, y) for x in (0.25, 0.75) for y in (0.25, 0.75)}
 
 
-def test_the_grid_follows_the_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
-    sides = []
-    original = destroy.nearest_cluster
-
-    def spy(*k: int, depot_edges: str, grid: int = 0) -> Any:
-        sides.append((*k, grid))
-        return original(*k, grid=grid)
-
-    instance = drhg.uniform_tsp(30)
-    drhg.solve(instance, repair="insertion", max_iters=1)  # loads the kernels
-    monkeypatch.setattr(destroy, "nearest_cluster", spy)
-    drhg.solve(instance, repair="insertion", centres="grid", max_iters=16)
-    drhg.solve(instance, repair="insertion", centres="grid", no_improve=3)
-    drhg.solve(instance, repair="insertion", k=(4, 6), max_iters=3)
-    assert sides == [(20, 100, 4), (20, 100, 32), (4, 6, 0)]
+def test_the_grid_follows_the_iterations() -> None:
+    grid = drhg.Cluster(centres="grid")
+    assert [grid.begin(limit).cells for limit in (16, None, 1)] == [4, 32, 1]
+    assert drhg.Cluster(centres="grid", cells=7).begin(16).cells == 7
+    assert drhg.Cluster().begin(16).cells is None
 
 
-def test_k_comes_from_the_card(own: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    original = destroy.nearest_cluster
-    monkeypatch.setattr(
-        destroy, "nearest_cluster", lambda *k, **how: asked.append(k) or original(*k, **how)
-    )
-    drhg.solve(drhg.uniform_tsp(30), repair="neural", model=own, max_iters=2)
-    drhg.solve(drhg.uniform_tsp(30), repair="neural", model=own, k=(5, 6), max_iters=2)
-    assert asked == [(7, 9), (5, 6)]
+def test_k_comes_from_the_card(own: str) -> None:
+    assert drhg.Neural(own).usual_destroy(drhg.uniform_tsp(30)) == drhg.Cluster((7, 9))
+    assert drhg.Hybrid(drhg.Neural(own)).usual_destroy(drhg.uniform_tsp(30)) == drhg.Cluster((7, 9))
 
 
 @pytest.mark.compiled
 def test_alternatives_are_one_iteration_and_no_worse() -> None:
     instances = [drhg.uniform_tsp(60, seed=s) for s in range(4)]
-    one = drhg.solve_many(instances, repair=small(), max_iters=20)
-    many = drhg.solve_many(instances, repair=small(alternatives=6), max_iters=20)
-    drawn = drhg.solve_many(instances, repair=small(alternatives=6, greedy=False), max_iters=20)
+    one = drhg.solve_many(instances, method=drhg.Regions(repair=small()), max_iters=20)
+    many = drhg.solve_many(
+        instances, method=drhg.Regions(repair=small(alternatives=6)), max_iters=20
+    )
+    sampled = drhg.Regions(repair=small(alternatives=6, greedy=False))
+    drawn = drhg.solve_many(instances, method=sampled, max_iters=20)
     assert {r.iterations for r in one + many + drawn} == {20}
     assert sum(r.cost for r in many) < sum(r.cost for r in one)  # luck would not do it four times
     assert [r.cost for r in drawn] != [r.cost for r in many]
@@ -181,7 +192,9 @@ def test_paper_weights_run_on_torch(tmp_path: Path) -> None:
     weights.write_weights(path, config, random_tensors(config))
     instance = drhg.uniform_tsp(30, seed=2)
     runs = [
-        drhg.solve(instance, repair="neural", model=str(path), device=device, max_iters=5)
+        drhg.solve(
+            instance, method=drhg.Regions(repair=drhg.Neural(path, device=device)), max_iters=5
+        )
         for device in ("auto", "cpu")
     ]
     assert [r.iterations for r in runs] == [5, 5]
@@ -192,8 +205,9 @@ def test_without_a_gpu_cuda_is_refused(own: str) -> None:
     torch = pytest.importorskip("torch")
     if torch.cuda.is_available():
         pytest.skip("there is one")
+    method = drhg.Regions(repair=drhg.Neural(own, device="cuda"))
     with pytest.raises(ModelError, match="no CUDA"):
-        drhg.solve(drhg.uniform_tsp(9), repair="neural", model=own, device="cuda", max_iters=1)
+        drhg.solve(drhg.uniform_tsp(9), method=method, max_iters=1)
 
 
 def test_a_gpu_solves_like_the_cpu() -> None:
@@ -202,8 +216,8 @@ def test_a_gpu_solves_like_the_cpu() -> None:
         pytest.skip("needs a GPU")
     instances = [drhg.uniform_tsp(60, seed=s) for s in range(8)]
     costs = [
-        np.mean([r.cost for r in drhg.solve_many(instances, device=device, max_iters=50)])
-        for device in ("cpu", "cuda")
+        np.mean([r.cost for r in drhg.solve_many(instances, method=method, max_iters=50)])
+        for method in (drhg.Regions(repair=drhg.Neural(device=d)) for d in ("cpu", "cuda"))
     ]
     assert costs[1] == pytest.approx(costs[0], rel=0.02)  # rounding turns some decisions
 
@@ -225,7 +239,7 @@ def test_whole_routes_are_dissolved(seed: int) -> None:
     )
     rules, rng = rules_of(instance), np.random.default_rng(seed)
     plan = plan_of(rules, drhg.Solution(routes))
-    cut = destroy.neighbouring_routes(15, 25)(rules, plan, Nearness(instance), rng)
+    cut = destroy.WholeRoutes((15, 25))(rules, plan, Nearness(instance), rng)
     graphs = reduce(rules, plan, *cut)
     alone = cut_nodes(plan, graphs)
     assert len(alone) == graphs.size[0] >= 15  # no hyper-edge, no stub
@@ -241,21 +255,21 @@ def test_strings_are_neighbours_in_their_routes(seed: int) -> None:
     )
     rules, rng = rules_of(instance), np.random.default_rng(seed)
     plan = plan_of(rules, drhg.Solution(routes))
-    cut = destroy.adjacent_strings(8, 12)(rules, plan, Nearness(instance), rng)
+    cut = destroy.Strings((8, 12))(rules, plan, Nearness(instance), rng)
     alone = cut_nodes(plan, reduce(rules, plan, *cut))
     assert len(alone) >= 1
     for route in routes:
         places = [i for i, node in enumerate(route) if node in alone]
         if places:  # one gap at most, where one is spared; what is between two cuts is alone too
             assert places[-1] - places[0] + 1 - len(places) <= 1
-            assert len(places) <= 2 * destroy.LONGEST + 1
+            assert len(places) <= 2 * destroy.Strings().longest + 1
 
 
 def test_a_cover_goes_where_nothing_was_done_for_longest() -> None:
     instance = drhg.uniform_tsp(400, seed=1)
-    work = search.task_of(instance, construct(instance, "greedy", 0)[0], 0, 1)
+    work = task_of(instance, construct(instance, "greedy", 0)[0], 0, 1)
     plan = plan_of(work.rules, work.start)
-    cover, rng = destroy.Covering(20, 20), np.random.default_rng(0)
+    cover, rng = destroy.Covering((20, 20)).begin(None), np.random.default_rng(0)
     seen = np.zeros(400, np.int64)
     for _ in range(60):  # three times as many nodes as there are
         cover(work.rules, plan, work.nearness, rng)
@@ -273,9 +287,9 @@ def test_a_cover_goes_where_nothing_was_done_for_longest() -> None:
 
 def test_a_cover_grows_as_gains_dry_up() -> None:
     instance = drhg.uniform_tsp(400, seed=1)
-    work = search.task_of(instance, construct(instance, "greedy", 0)[0], 0, 1)
+    work = task_of(instance, construct(instance, "greedy", 0)[0], 0, 1)
     plan = plan_of(work.rules, work.start)
-    cover, rng = destroy.Covering(20, 100), np.random.default_rng(0)
+    cover, rng = destroy.Covering((20, 100)).begin(None), np.random.default_rng(0)
     sizes = []
     for turn in range(300):
         cover(work.rules, plan, work.nearness, rng)
@@ -293,7 +307,7 @@ def test_the_choice_follows_the_gain() -> None:
     def operator(name: str) -> Any:
         return lambda *_: used.append(name) or (np.zeros((1, 1), np.int32), np.zeros(1, np.int32))
 
-    chooser = destroy.adaptive(operator("good"), operator("poor"), operator("useless"))
+    chooser = destroy.Adaptive(tuple(map(operator, ("good", "poor", "useless")))).begin(None)
     rng = np.random.default_rng(0)
     for _ in range(3000):
         chooser(None, None, None, rng)  # type: ignore[arg-type]
@@ -307,7 +321,7 @@ def test_a_search_tells_its_operator_what_it_gained() -> None:
 
     class Learner:
         def __init__(self) -> None:
-            self.cut = destroy.nearest_cluster(5, 9)
+            self.cut = destroy.Cluster((5, 9))
 
         def __call__(self, *what: Any) -> Any:
             return self.cut(*what)
@@ -316,18 +330,24 @@ def test_a_search_tells_its_operator_what_it_gained() -> None:
             told.append(gain)
 
     instance = drhg.uniform_cvrp(40, seed=1)
-    found = drhg.solve(instance, repair="local", destroy=Learner(), max_iters=50, threads=1)
-    start = drhg.solve(instance, repair="local", max_iters=0, threads=1)
+    found = drhg.solve(instance, method=drhg.Regions(Learner()), max_iters=50, threads=1)
+    start = drhg.solve(instance, method="local", max_iters=0, threads=1)
     assert len(told) == 50
     assert start.cost - sum(told) == pytest.approx(found.cost)
 
 
-@pytest.mark.parametrize("name", ["cluster", "covering", "strings", "routes", "adaptive"])
+K = (8, 20)
+OPERATORS = [drhg.Cluster(K), drhg.Covering(K), drhg.Strings(K), drhg.WholeRoutes(K)]
+OPERATORS.append(drhg.Adaptive((drhg.Cluster(K), drhg.Strings(K), drhg.WholeRoutes(K))))
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: type(operator).__name__)
 @pytest.mark.parametrize("repair", ["local", "insertion"])
-def test_operators_by_name_give_the_same_every_time(name: str, repair: str) -> None:
+def test_operators_give_the_same_every_time(operator: Any, repair: str) -> None:
     instance = drhg.x_cvrp(60, seed=4)
-    how: dict[str, Any] = {"repair": repair, "destroy": name, "max_iters": 40, "threads": 1}
-    runs = [drhg.solve(instance, k=(8, 20), seed=3, **how) for _ in range(2)]
+    repairs = {"local": drhg.LocalSearch(), "insertion": drhg.Insertion()}
+    method = drhg.Regions(operator, repairs[repair])
+    runs = [drhg.solve(instance, method=method, seed=3, max_iters=40, threads=1) for _ in range(2)]
     assert drhg.check(instance, runs[0].solution) == []
     assert runs[0].cost == runs[1].cost
     assert repair == "insertion" or runs[0].cost < runs[0].trace[0].cost
@@ -335,22 +355,49 @@ def test_operators_by_name_give_the_same_every_time(name: str, repair: str) -> N
 
 def test_an_operator_that_learns_starts_afresh() -> None:
     instance = drhg.x_cvrp(60, seed=4)
-    chooser = destroy.adaptive(destroy.nearest_cluster(8, 20), destroy.adjacent_strings(5, 10))
-    runs = [
-        drhg.solve(instance, repair="local", destroy=chooser, max_iters=40, seed=3, threads=1)
-        for _ in range(2)
-    ]
+    memory = drhg.Adaptive((drhg.Cluster((8, 20)), drhg.Strings((5, 10)))).begin(None)
+    method = drhg.Regions(memory)  # with a method `learn` but without `begin`
+    runs = [drhg.solve(instance, method=method, max_iters=40, seed=3, threads=1) for _ in range(2)]
     assert runs[0].cost == runs[1].cost
-    assert not chooser.gains.any()
+    assert not memory.gains.any()
 
 
 def test_all_depot_edges_can_be_cut() -> None:
     instance = drhg.x_cvrp(60, seed=4)
-    how: dict[str, Any] = {"repair": "local", "k": (5, 10), "max_iters": 20, "threads": 1}
-    costs = {
-        edges: drhg.solve(instance, depot_edges=edges, **how).cost for edges in methods.DEPOT_EDGES
-    }
-    assert len(set(costs.values())) > 1
+    methods = [drhg.Regions(drhg.Cluster((5, 10), depot_edges=e)) for e in destroy.DEPOT_EDGES]
+    costs = [drhg.solve(instance, method=m, max_iters=20, threads=1).cost for m in methods]
+    assert len(set(costs)) > 1
+
+
+@pytest.mark.parametrize("accept", [drhg.Improve(), drhg.Anneal(1.0, 0.2)])
+@pytest.mark.parametrize("routes", [False, True], ids=["tour", "routes"])
+def test_several_regions_of_a_step_add_up(routes: bool, accept: Any) -> None:
+    """Regions overlap or cross each other's paths; the costs that were added up stay right."""
+    instance = drhg.uniform_cvrp(60, seed=3) if routes else drhg.uniform_tsp(120, seed=3)
+    task = task_of(instance, construct(instance, "space-filling", 0)[0], 0, 1)
+    cut = drhg.Cluster((4, 12))
+    found = RegionSearch(task, Budget(share=0.5), cut, accept, regions_per_step=6)
+    repair, crossed = LocalSearchRepair(), 0
+    for _ in range(60):
+        regions = found.destroyed(6)
+        for region in regions:
+            crossed += found.changes > region.changes
+            found.take(region, repair(task.rules, region.graphs, found.rng))
+        solution = solution_of(task.rules, found.plan)
+        assert drhg.check(instance, solution) == []
+        assert found.cost == pytest.approx(drhg.cost(instance, solution))
+    assert crossed > 20
+    best = found.snapshot(1)
+    assert best.cost == pytest.approx(drhg.cost(instance, best.solution()))
+
+
+def test_a_step_of_several_regions_counts_each_of_them() -> None:
+    instance = drhg.uniform_tsp(300, seed=3)
+    method = drhg.Regions(drhg.Cluster((5, 20)), regions_per_step=4)
+    found = drhg.solve(instance, method=method, max_iters=101, threads=1)
+    assert found.iterations == 101
+    again = drhg.solve(instance, method=method, max_iters=101, threads=2)
+    assert again.solution == found.solution
 
 
 # --- several instances ---------------------------------------------------------------------------
@@ -360,20 +407,22 @@ def test_all_depot_edges_can_be_cut() -> None:
 def test_a_batch_solves_like_its_instances() -> None:
     """Sizes may differ; each instance takes exactly the steps it would take alone."""
     instances = [drhg.uniform_tsp(n, seed=n) for n in (40, 25, 60, 3, 40)]
-    together = drhg.solve_many(instances, repair="neural", max_iters=12, seed=5, threads=2)
+    method = drhg.Regions(repair=drhg.Neural("economy"))
+    together = drhg.solve_many(instances, method=method, max_iters=12, seed=5, threads=2)
     for instance, result in zip(instances, together, strict=True):
-        alone = drhg.solve(instance, repair="neural", max_iters=12, seed=5, threads=1, k=(20, 100))
+        alone = drhg.solve(instance, method=method, max_iters=12, seed=5, threads=1)
         assert result.solution.tour.tolist() == alone.solution.tour.tolist()
         assert (result.cost, result.status) == (alone.cost, alone.status)
         points = [[(p.iterations, p.cost) for p in found.trace] for found in (alone, result)]
         assert points[0] == points[1]
-        assert (result.iterations, result.repair, result.seed) == (alone.iterations, "neural", 5)
+        assert (result.iterations, result.method, result.seed) == (alone.iterations, "Regions", 5)
 
 
 def test_an_instance_that_is_done_leaves_the_batch() -> None:
     instances = [drhg.uniform_tsp(40, seed=s) for s in range(3)]
     batches = []
     repair = small()
+    method = drhg.Regions(repair=repair)
     together = repair.together
 
     def spy(asked: Any) -> Any:
@@ -381,12 +430,12 @@ def test_an_instance_that_is_done_leaves_the_batch() -> None:
         return together(asked)
 
     repair.together = spy  # type: ignore[method-assign]
-    start = [drhg.cost(i, drhg.solve(i, repair="local", max_iters=0).solution) for i in instances]
+    start = [drhg.cost(i, drhg.solve(i, method="local", max_iters=0).solution) for i in instances]
     easy = max(start)  # some starts are already this short
-    found = drhg.solve_many(instances, repair=repair, target=easy, max_iters=10)
+    found = drhg.solve_many(instances, method=method, target=easy, max_iters=10)
     assert {r.status for r in found} == {"target"}
     assert batches == []
-    found = drhg.solve_many(instances, repair=repair, target=sorted(start)[1], max_iters=10)
+    found = drhg.solve_many(instances, method=method, target=sorted(start)[1], max_iters=10)
     assert batches[0] == 1
     assert all(r.cost <= sorted(start)[1] or r.status == "iterations" for r in found)
 
@@ -395,7 +444,7 @@ def test_improvements_name_their_instance() -> None:
     instances = [drhg.uniform_tsp(30, seed=s) for s in range(2)]
     heard: dict[int, list[float]] = {0: [], 1: []}
     found = drhg.solve_many(
-        instances, repair=small(), max_iters=10,
+        instances, method=drhg.Regions(repair=small()), max_iters=10,
         on_improve=lambda i, point, solution: heard[i].append(point.cost),
     )  # fmt: skip
     assert heard == {i: [p.cost for p in r.trace] for i, r in enumerate(found)}
@@ -403,21 +452,39 @@ def test_improvements_name_their_instance() -> None:
 
 def test_a_batch_can_be_interrupted_and_timed() -> None:
     instances = [drhg.uniform_tsp(60, seed=s) for s in range(2)]
-    found = drhg.solve_many(instances, repair=small(), time_limit=0.3)
+    found = drhg.solve_many(instances, method=drhg.Regions(repair=small()), time_limit=0.3)
     assert [r.status for r in found] == ["time", "time"]
     assert all(drhg.check(r.instance, r.solution) == [] for r in found)
     asked = threading.Event()
     threading.Timer(0.3, asked.set).start()
-    found = drhg.solve_many(instances, repair=small(), time_limit=60, should_stop=asked.is_set)
+    method = drhg.Regions(repair=small())
+    found = drhg.solve_many(instances, method=method, time_limit=60, should_stop=asked.is_set)
     assert [r.status for r in found] == ["interrupted", "interrupted"]
     assert found[0].seconds < 30
 
 
-def test_what_makes_no_batch_is_refused() -> None:
-    tour, routes = drhg.uniform_tsp(9), drhg.uniform_cvrp(9)
-    with pytest.raises(DrhgError, match="do not mix"):
-        drhg.solve_many([tour, routes], repair=small(), max_iters=1)
+@pytest.mark.compiled
+def test_tours_and_routes_are_batches_of_their_own() -> None:
+    mixed = [drhg.uniform_cvrp(9), drhg.uniform_tsp(9), drhg.uniform_cvrp(12)]
+    found = drhg.solve_many(mixed, method="neural", max_iters=3)
+    assert [result.instance for result in found] == mixed
+    assert [result.iterations for result in found] == [3, 3, 3]
     assert drhg.solve_many([], max_iters=1) == []
+
+
+@pytest.mark.compiled
+def test_jobs_are_the_size_of_a_batch() -> None:
+    repair, sizes = small(), []
+    together = repair.together
+
+    def spy(asked: Any) -> Any:
+        sizes.append(len(asked))
+        return together(asked)
+
+    repair.together = spy  # type: ignore[method-assign]
+    instances = [drhg.uniform_tsp(20, seed=s) for s in range(5)]
+    drhg.solve_many(instances, method=drhg.Regions(repair=repair), jobs=2, max_iters=3)
+    assert sizes == [2] * 6 + [1] * 3
 
 
 def test_an_error_in_the_batch_reaches_the_caller() -> None:
@@ -428,7 +495,7 @@ def test_an_error_in_the_batch_reaches_the_caller() -> None:
 
     repair.together = broken  # type: ignore[method-assign]
     with pytest.raises(ZeroDivisionError):
-        drhg.solve_many([drhg.uniform_tsp(30)], repair=repair, max_iters=3)
+        drhg.solve_many([drhg.uniform_tsp(30)], method=drhg.Regions(repair=repair), max_iters=3)
 
 
 # --- which weights -------------------------------------------------------------------------------
@@ -477,8 +544,8 @@ def test_the_manifest_agrees_with_its_files() -> None:
 def test_improve_is_the_rule_of_the_loop() -> None:
     """A repair that changes nothing is never accepted, so the start is returned."""
     instance = drhg.uniform_tsp(30)
-    result = drhg.solve(instance, repair="insertion", accept=lambda *_: False, max_iters=5)
-    start = drhg.solve(instance, repair="insertion", max_iters=0)
+    never = drhg.Regions(repair=drhg.Insertion(), accept=lambda *_: False)
+    result = drhg.solve(instance, method=never, max_iters=5)
+    start = drhg.solve(instance, method="insertion", max_iters=0)
     assert result.cost == start.cost
-    assert not improve(0.0, 0.5, np.random.default_rng(0))
-    assert methods.RegionOptions().k is None
+    assert not Improve()(0.0, Moment(0.5, 1.0), np.random.default_rng(0))

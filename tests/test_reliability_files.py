@@ -18,7 +18,7 @@ import pytest
 from soak import cases
 
 import drhg
-from drhg import io, weights
+from drhg import files as io
 from drhg.errors import DrhgError, InstanceError
 
 HEAD = "TYPE: TSP\nDIMENSION: 2\nEDGE_WEIGHT_TYPE: EUC_2D\nNODE_COORD_SECTION\n"
@@ -109,8 +109,7 @@ def test_no_socket_leaves_this_machine() -> None:
 # --- writes that are killed -----------------------------------------------------------------------
 
 WRITERS = {
-    "solution": ("from drhg.io import atomic_write as write", io.atomic_write),
-    "checkpoint": ("from drhg.weights import write_bytes as write", weights.write_bytes),
+    "solution": ("from drhg.files import atomic_write as write", io.atomic_write),
 }
 CONTENTS = [letter * 300_000 for letter in (b"a", b"b")]
 FOREVER = """

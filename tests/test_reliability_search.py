@@ -22,11 +22,19 @@ from soak import cases
 from test_solver import best_of_three, checked
 
 import drhg
-from drhg import methods, weights
-from drhg.hypergraph import Graphs, Repaired, Rules
-from drhg.io import write_instance
-from drhg.neural import Compiled, State
+from drhg.files.registry import write_instance
+from drhg.hypergraph.judge import Repaired
+from drhg.hypergraph.plan import Rules
+from drhg.hypergraph.reduce import Graphs
+from drhg.network import weights
+from drhg.network.decode import Compiled
+from drhg.network.repairer import Guarded, NeuralRepair
+from drhg.network.views import State
 from drhg.problem import Metric, from_zero
+from drhg.repair.local import LocalSearchRepair
+from drhg.session.methods import NAMED
+
+SEARCHED = [name for name in NAMED if name != "paper"]  # whose large network takes its time
 
 
 def some_problem(seed: int, tour: bool, n: int) -> tuple[drhg.Instance, drhg.Solution]:
@@ -51,15 +59,15 @@ def some_size(seed: int, most: int) -> int:
 # --- valid, priced, optimal -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("repair", methods.REPAIRS)
+@pytest.mark.parametrize("repair", SEARCHED)
 @pytest.mark.parametrize("tour", [True, False], ids=["tsp", "cvrp"])
 def test_whatever_is_returned_is_valid_and_rightly_priced(repair: str, tour: bool) -> None:
     iterations = 2 if repair == "library" else 30  # which takes its time each time
     for seed in range(cases(15, 900)):  # twelve combinations, some without networks: over 10,000
         instance, _ = some_problem(seed, tour, some_size(seed, 200))
-        if instance.metric is Metric.EXPLICIT and repair in methods.NETWORK:
+        if instance.metric is Metric.EXPLICIT and repair in ("neural", "hybrid"):
             continue
-        result = drhg.solve(instance, repair=repair, max_iters=iterations, seed=seed, threads=1)
+        result = drhg.solve(instance, method=repair, max_iters=iterations, seed=seed, threads=1)
         if result.status != "infeasible":
             checked(result)
         else:  # a tight fleet or length limit: what is there is right, what is not is named
@@ -168,7 +176,7 @@ def test_a_valid_start_is_never_made_worse() -> None:
     for seed, repair in zip(range(cases(60, 1000)), repairs, strict=False):
         instance, start = some_problem(seed, seed % 2 == 0, 2 + some_size(seed, 60))
         assert drhg.check(instance, start) == []
-        result = drhg.solve(instance, init=start, repair=repair, max_iters=5, seed=seed, threads=1)
+        result = drhg.solve(instance, start=start, method=repair, max_iters=5, seed=seed, threads=1)
         assert checked(result).cost <= drhg.cost(instance, start) * (1 + 1e-9)
 
 
@@ -181,9 +189,9 @@ def test_a_broken_start_is_refused_with_its_reason() -> None:
         if not (reasons := drhg.check(instance, start)):
             continue
         with pytest.raises(drhg.SolutionError) as caught:
-            drhg.solve(instance, init=start, max_iters=5)
+            drhg.solve(instance, start=start, max_iters=5)
         assert caught.value.reason.startswith(
-            f"init is no solution of {instance.name}: {reasons[0]}"
+            f"start is no solution of {instance.name}: {reasons[0]}"
         )
         refused += 1
         if refused == 200:
@@ -201,7 +209,7 @@ for instance, threads in itertools.product(problems, (1, 2)):
         if repair == "neural" and instance.is_cvrp:
             continue
         found = drhg.solve(
-            instance, max_iters=iterations, seed=3, threads=threads, repair=repair
+            instance, max_iters=iterations, seed=3, threads=threads, method=repair
         )
         seen.append((found.cost, found.iterations, [r.tolist() for r in found.solution.routes]))
         seen.append([(point.iterations, point.cost) for point in found.trace])
@@ -243,6 +251,12 @@ class Failing:
         return self.inner.logits(state) if answer is None else answer
 
 
+def guarded(network: Any, alternatives: int = 1) -> drhg.Regions:
+    """The search with a network for which local search stands in when it fails."""
+    repair = NeuralRepair(network, alternatives=alternatives)
+    return drhg.Regions(repair=Guarded(repair, LocalSearchRepair()))
+
+
 def nan(state: State) -> Any:
     return np.full((*state.nodes.shape[:2], 1), np.nan, np.float32)
 
@@ -272,14 +286,13 @@ FAILURES = {
 @pytest.mark.parametrize(("fail", "words"), FAILURES.values(), ids=FAILURES)
 def test_a_network_that_fails_costs_nothing_but_a_warning(
     fail: Callable[[State], Any], words: str, together: bool,
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     network = Failing(fail, 100)
     drhg.warmup(["neural"])  # which asks the real network
-    monkeypatch.setattr(methods, "_network", lambda *_: network)
     caplog.set_level(logging.WARNING, "drhg")
     instances = [drhg.uniform_tsp(40, seed=s) for s in range(2)]
-    options: dict[str, Any] = {"repair": "neural", "max_iters": 12, "alternatives": 4}
+    options: dict[str, Any] = {"method": guarded(network, 4), "max_iters": 12}
     if together:
         results = drhg.solve_many(instances, **options)
     else:
@@ -295,26 +308,22 @@ def test_a_network_that_fails_costs_nothing_but_a_warning(
     assert words in warnings[-1]
 
 
-def test_smaller_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_smaller_batches_change_nothing() -> None:
     found = []
     drhg.warmup(["neural"])
     for fail in (lambda _: None, memory_for_two):
-        monkeypatch.setattr(methods, "_network", lambda *_, fail=fail: Failing(fail, 0))
         instance = drhg.uniform_tsp(40, seed=1)
-        result = drhg.solve(instance, repair="neural", max_iters=8, alternatives=5)
+        result = drhg.solve(instance, method=guarded(Failing(fail, 0), 5), max_iters=8)
         found.append(result.solution.tour.tolist())
     assert found[0] == found[1]
 
 
-def test_compiled_weights_that_go_bad_are_noticed(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_compiled_weights_that_go_bad_are_noticed(caplog: pytest.LogCaptureFixture) -> None:
     found = weights.load("economy")
     network = Compiled(found.config, found.tensors)
     network.flat[:] = np.nan
     drhg.warmup(["neural"])  # which asks the real network
-    monkeypatch.setattr(methods, "_network", lambda *_: network)
-    result = drhg.solve(drhg.uniform_tsp(60, seed=1), repair="neural", max_iters=20)
+    result = drhg.solve(drhg.uniform_tsp(60, seed=1), method=guarded(network), max_iters=20)
     assert checked(result).iterations == 20
     said = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert [message for message in said if not message.startswith("compiling")] == [
@@ -326,7 +335,9 @@ def test_memory_that_runs_out_ends_the_search_with_the_best() -> None:
     def fail(rules: Rules, graphs: Graphs, rng: np.random.Generator) -> Repaired:
         raise MemoryError
 
-    result = drhg.solve(drhg.uniform_tsp(30, seed=1), time_limit=60, repair=fail)
+    result = drhg.solve(
+        drhg.uniform_tsp(30, seed=1), time_limit=60, method=drhg.Regions(repair=fail)
+    )
     assert checked(result).status == "memory"
 
 

@@ -21,8 +21,8 @@ from soak import cases
 from test_cli import wait_for_handler
 
 import drhg
-from drhg.construct import construct
-from drhg.io import read_solution, write_instance
+from drhg.construct.starts import construct
+from drhg.files.registry import read_solution, write_instance
 
 AIM, PATIENCE = 0.5, 1.5  # seconds to the end: the promise, and what a busy machine is given
 MAKERS = {
@@ -70,7 +70,7 @@ def test_a_signal_at_any_moment_keeps_the_best(
     seconds, written = [], 0
     for i, (kind, number, delay, cold, network) in enumerate(moments()):
         out = tmp_path / f"{i}{'.sol' if kind == 'cvrp' else '.tour'}"
-        more = ["--repair", "neural"] if network else []
+        more = ["--method", "neural"] if network else []
         env = os.environ | ({"NUMBA_CACHE_DIR": str(tmp_path / f"cache{i}")} if cold else {})
         with subprocess.Popen(
             command_of(files[kind], out, *more), env=env,
@@ -116,7 +116,7 @@ def test_the_second_one_ends_at_once(files: dict[str, Path], tmp_path: Path) -> 
 # A shell starts what runs in its background with Ctrl-C ignored, tests included.
 CALL = """
 import signal, sys, drhg
-from drhg.io import write_solution
+from drhg.files.registry import write_solution
 signal.signal(signal.SIGINT, signal.default_int_handler)
 instance = drhg.read(sys.argv[1])
 print("ready", flush=True)

@@ -14,9 +14,11 @@ from soak import upto
 
 import drhg
 from drhg import hypergraph as hg
-from drhg import route_moves as moves
 from drhg.problem import Metric
-from drhg.repair import InsertionRepair, LocalSearchRepair, Repair
+from drhg.repair import route_moves as moves
+from drhg.repair.insertion import InsertionRepair
+from drhg.repair.local import LocalSearchRepair
+from drhg.repair.protocol import Repair
 
 REPAIRERS: dict[str, Callable[[], Repair]] = {
     "insertion": InsertionRepair,
@@ -154,19 +156,20 @@ def test_every_move_is_priced_as_the_walk_prices_it(
         one = hg.Graphs(*(getattr(graphs, f.name)[row : row + 1] for f in fields(graphs)))
         made = hg.present(one)
         parts = one.node[0], one.partner[0], one.load[0], one.length[0]
-        pieces = moves.pieces_of(rules.space, rules.depot, m, *parts)
+        pieces = moves.pieces_of(rules.space, rules.depot, moves.ReducedRoutes(m, *parts), 8)
         most = int(one.n_routes[0]) if fleet else m
-        line = moves.line_of(pieces, made.order[0], made.via[0], most)
+        limits = moves.RouteMoveLimits(rules.capacity, rules.max_length, most, 3)
+        line = moves.line_of(pieces, made.order[0], made.via[0], limits)
         moves.write_back(pieces, line, made.order[0], made.via[0])
         assert (made.order == hg.present(one).order).all()
         assert (made.via == one.via).all()
         move = np.zeros(6, np.int64)
         for p in [*range(len(pieces.head))] * 2:
             before = hg.walk(rules, one, made)[1][0]
-            change = moves.best_move(pieces, line, rules.capacity, rules.max_length, p, move)
+            change = moves.best_move(pieces, line, limits, p, move)
             if move[0] == moves.STAY:
                 continue
-            moves.make_move(pieces, line, most, move)
+            moves.make_move(pieces, line, limits, move)
             moves.write_back(pieces, line, made.order[0], made.via[0])
             verdict, total, used = hg.walk(rules, one, made)
             assert verdict[0] == hg.OK
@@ -192,11 +195,11 @@ def test_no_simple_move_is_left(seed: int, customers: int, limit: bool, depot_ed
         m = int(graphs.size[row])
         one = hg.Graphs(*(getattr(graphs, f.name)[row : row + 1] for f in fields(graphs)))
         made = hg.present(one)
-        pieces = moves.pieces_of(
-            rules.space, rules.depot, m, one.node[0], one.partner[0], one.load[0], one.length[0]
-        )
-        line = moves.line_of(pieces, made.order[0], made.via[0], m)
-        moves.settle(pieces, line, rules.capacity, rules.max_length * (1 + 1e-12), m)
+        parts = one.node[0], one.partner[0], one.load[0], one.length[0]
+        pieces = moves.pieces_of(rules.space, rules.depot, moves.ReducedRoutes(m, *parts), 8)
+        limits = moves.RouteMoveLimits(rules.capacity, rules.max_length * (1 + 1e-12), m, 3)
+        line = moves.line_of(pieces, made.order[0], made.via[0], limits)
+        moves.improve_routes(pieces, line, limits)
         moves.write_back(pieces, line, made.order[0], made.via[0])
         _, total, _ = hg.walk(rules, one, made)
         order, via = made.order[0, :m].tolist(), made.via[0, :m].tolist()

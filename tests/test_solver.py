@@ -7,9 +7,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,17 @@ import pytest
 import reference
 
 import drhg
-from drhg import methods, search, solver
-from drhg.criteria import anneal
-from drhg.hypergraph import Graphs, Nearness, Plan, Repaired, Rules, destroy_nearest, present
+from drhg.hypergraph.cut import destroy_nearest
+from drhg.hypergraph.judge import Repaired, present
+from drhg.hypergraph.nearness import Nearness
+from drhg.hypergraph.plan import Plan, Rules
+from drhg.hypergraph.reduce import Graphs
 from drhg.problem import Metric
-from drhg.solver import Result, TracePoint
+from drhg.session.methods import NAMED
+from drhg.session.pace import Pace
+from drhg.session.result import Result, TracePoint
 
+SEARCHED = [name for name in NAMED if name != "paper"]  # whose large network takes its time
 SQUARE = drhg.tsp([[0, 0], [0, 1], [1, 1], [1, 0]])
 CROSSED = drhg.Solution([[0, 2, 1, 3]])
 
@@ -86,29 +90,28 @@ def test_the_loop_step_by_step() -> None:
         seen.append((point.iterations, point.cost, turned(solution.tour.tolist())))
 
     result = drhg.solve(
-        LINE, init=drhg.Solution([WORST]), repair=repair, destroy=everything, max_iters=7,
+        LINE, start=drhg.Solution([WORST]), method=drhg.Regions(everything, repair), max_iters=7,
         on_improve=note,
     )  # fmt: skip
     assert repair.shown == [WORST, WORST, WORST, WORST, FAIR, FAIR, BEST]
     assert seen == [(0, 18.0, WORST), (4, 12.0, FAIR), (6, 10.0, BEST)]
     assert [(p.iterations, p.cost) for p in result.trace] == [(i, c) for i, c, _ in seen]
     assert (result.status, result.iterations, result.cost) == ("iterations", 7, 10.0)
-    assert (turned(result.solution.tour.tolist()), result.repair) == (BEST, "Prepared")
+    assert (turned(result.solution.tour.tolist()), result.method) == (BEST, "Regions")
 
 
 def test_annealing_goes_through_worse_but_returns_the_best() -> None:
     repair = Prepared(BEST, WORST, FAIR)
     start = drhg.Solution([WORST])
-    hot = anneal(1e9, 1e9)
-    result = drhg.solve(
-        LINE, init=start, repair=repair, destroy=everything, accept=hot, max_iters=4
-    )
+    hot = drhg.Regions(everything, repair, accept=drhg.Anneal(1e9, 1e9))
+    result = drhg.solve(LINE, start=start, method=hot, max_iters=4)
     assert repair.shown == [WORST, BEST, WORST, FAIR]
     assert (turned(result.solution.tour.tolist()), result.cost) == (BEST, 10.0)
 
 
 def test_a_custom_destroyer_meets_a_named_repairer() -> None:
-    result = drhg.solve(SQUARE, init=CROSSED, destroy=everything, repair="insertion", max_iters=20)
+    method = drhg.Regions(everything, drhg.Insertion())
+    result = drhg.solve(SQUARE, start=CROSSED, method=method, max_iters=20)
     assert checked(result).cost == 4.0
 
 
@@ -121,7 +124,7 @@ def test_a_custom_destroyer_meets_a_named_repairer() -> None:
 )
 def test_statuses(instance: drhg.Instance, repair: str) -> None:
     def status(**limits: Any) -> str:
-        return checked(drhg.solve(instance, repair=repair, threads=1, **limits)).status
+        return checked(drhg.solve(instance, method=repair, threads=1, **limits)).status
 
     assert status(max_iters=30) == "iterations"
     assert status(max_iters=0) == "iterations"
@@ -137,15 +140,17 @@ def test_statuses(instance: drhg.Instance, repair: str) -> None:
 def test_iterations_are_counted_exactly_by_one_thread() -> None:
     for repair in ("auto", "local"):
         for instance in (drhg.uniform_tsp(30, seed=2), drhg.uniform_cvrp(20, seed=2)):
-            result = drhg.solve(instance, repair=repair, max_iters=37, threads=1)
+            result = drhg.solve(instance, method=repair, max_iters=37, threads=1)
             assert result.iterations == 37
 
 
-def test_ten_seconds_only_if_there_is_no_other_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert solver.DEFAULT_SECONDS == 10.0
-    monkeypatch.setattr(solver, "DEFAULT_SECONDS", 0.1)
+def test_ten_seconds_only_if_there_is_no_other_limit() -> None:
+    assert Pace().default_seconds == 10.0
     nodes = drhg.uniform_tsp(30, seed=1)
-    assert drhg.solve(nodes).status == "time"
+    assert drhg.solve(nodes, pace=Pace(default_seconds=0.1)).status == "time"
+    few = drhg.Regions(iterations=5)
+    assert drhg.solve(nodes, method=few).iterations == 5
+    assert drhg.solve(nodes, method=few, max_iters=7).iterations == 7
     assert drhg.solve(nodes, max_iters=2000).status == "iterations"
     assert drhg.solve(nodes, no_improve=300).status == "no_improve"
     assert drhg.solve(nodes, target=1e9).status == "target"
@@ -155,7 +160,7 @@ def test_a_fleet_that_cannot_do_it_is_infeasible() -> None:
     """Three customers of 2 in two vehicles of 3: the sum fits, the customers do not."""
     tight = drhg.cvrp([[0, 0], [1, 0], [0, 1], [1, 1]], [0, 2, 2, 2], capacity=3, vehicles=2)
     for repair in ("auto", "local", "insertion"):
-        result = drhg.solve(tight, max_iters=50, repair=repair, threads=1)
+        result = drhg.solve(tight, max_iters=50, method=repair, threads=1)
         assert result.status == "infeasible"
         assert len(result.unplaced) == 1
         visited = sorted(i for route in result.solution.routes for i in route.tolist())
@@ -181,9 +186,9 @@ def test_a_fleet_that_just_fits_is_used() -> None:
         ({"time_limit": float("nan")}, "time_limit"),
         ({"max_iters": -1}, "max_iters"),
         ({"no_improve": -5}, "no_improve"),
-        ({"repair": "glue"}, "known: auto"),
-        ({"init": "sweep", "max_iters": 1}, "sweep"),
-        ({"init": "magic", "max_iters": 1}, "magic"),
+        ({"method": "glue"}, "known: auto"),
+        ({"start": "sweep", "max_iters": 1}, "sweep"),
+        ({"start": "magic", "max_iters": 1}, "magic"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
@@ -199,18 +204,19 @@ def solved(instance: drhg.Instance, repair: str, **options: Any) -> drhg.Result 
     if instance.is_cvrp and repair == "library":
         pytest.importorskip("pyvrp")
         options |= {"max_iters": min(2, options.get("max_iters", 2))}  # it takes its time each time
-    if repair in methods.NETWORK and instance.metric is Metric.EXPLICIT:
-        with pytest.raises(drhg.ModelError, match="coordinates"):
-            drhg.solve(instance, repair=repair, **options)
+    networks = ("neural", "hybrid")
+    if repair in networks and instance.metric is Metric.EXPLICIT:
+        with pytest.raises(drhg.DrhgError, match="coordinates"):
+            drhg.solve(instance, method=repair, **options)
         return None
-    return checked(drhg.solve(instance, repair=repair, **options))
+    return checked(drhg.solve(instance, method=repair, **options))
 
 
-@pytest.mark.parametrize("repair", methods.REPAIRS)
+@pytest.mark.parametrize("repair", SEARCHED)
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
 def test_tiny(n: int, repair: str) -> None:
     rng = np.random.default_rng(n)
-    tour = checked(drhg.solve(drhg.tsp(rng.random((n, 2))), max_iters=20, repair=repair))
+    tour = checked(drhg.solve(drhg.tsp(rng.random((n, 2))), max_iters=20, method=repair))
     assert len(tour.solution.tour) == n
     demand = np.ones(n, dtype=int)
     demand[0] = 0
@@ -218,14 +224,14 @@ def test_tiny(n: int, repair: str) -> None:
     solved(plan, repair, max_iters=20)
 
 
-@pytest.mark.parametrize("repair", methods.REPAIRS)
+@pytest.mark.parametrize("repair", SEARCHED)
 @pytest.mark.parametrize("n", [4, 9, 40])
 @pytest.mark.parametrize("shape", ["equal", "collinear", "grid", "twins"])
 def test_degenerate_maps(shape: str, n: int, repair: str) -> None:
     rng = np.random.default_rng(n)
     points = reference.random_points(rng, n, shape)
     iterations = 5 if repair == "library" else 300  # which takes its time each time
-    tour = checked(drhg.solve(drhg.tsp(points), max_iters=iterations, repair=repair, threads=1))
+    tour = checked(drhg.solve(drhg.tsp(points), max_iters=iterations, method=repair, threads=1))
     if shape == "equal":
         assert tour.cost == 0.0
     if shape == "collinear":
@@ -236,7 +242,7 @@ def test_degenerate_maps(shape: str, n: int, repair: str) -> None:
     solved(drhg.cvrp(points, demand, 5), repair, max_iters=100, threads=1)
 
 
-@pytest.mark.parametrize("repair", methods.REPAIRS)
+@pytest.mark.parametrize("repair", SEARCHED)
 @pytest.mark.parametrize("metric", list(Metric))
 def test_every_metric(metric: Metric, repair: str) -> None:
     rng = np.random.default_rng(int(metric))
@@ -251,13 +257,13 @@ def test_every_metric(metric: Metric, repair: str) -> None:
         assert result is None or isinstance(result.cost, int) == instance.integral
 
 
-@pytest.mark.parametrize("repair", methods.REPAIRS)
+@pytest.mark.parametrize("repair", SEARCHED)
 @pytest.mark.parametrize("share", [0.2, 0.7, 1.0])
 def test_fixed_edges_are_kept(share: float, repair: str) -> None:
     rng = np.random.default_rng(int(10 * share))
     for n in (5, 12, 60):
         instance, _ = reference.random_tour(rng, n, "random", Metric.EUC_2D, share)
-        checked(drhg.solve(instance, max_iters=200, repair=repair, threads=1))
+        checked(drhg.solve(instance, max_iters=200, method=repair, threads=1))
 
 
 def test_linhp318(data_dir: Path) -> None:
@@ -304,14 +310,14 @@ def test_small_plans_are_optimal(seed: int) -> None:
 # --- promises -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("repair", methods.REPAIRS)
+@pytest.mark.parametrize("repair", SEARCHED)
 @pytest.mark.parametrize(
     "instance", [drhg.uniform_tsp(80, seed=3), drhg.uniform_cvrp(60, seed=3)], ids=["tsp", "cvrp"]
 )
 def test_a_warm_start_is_never_made_worse(instance: drhg.Instance, repair: str) -> None:
     known = drhg.solve(instance, max_iters=2000, seed=1, threads=1)
     for limits in ({"max_iters": 0}, {"max_iters": 100}, {"time_limit": 0.0}):
-        again = solved(instance, repair, init=known.solution, seed=2, **limits)
+        again = solved(instance, repair, start=known.solution, seed=2, **limits)
         if again is None:
             continue
         assert again.cost <= known.cost + 1e-9
@@ -324,36 +330,16 @@ def test_a_warm_tour_takes_part_in_the_breeding() -> None:
     known = drhg.solve(instance, max_iters=800, seed=0, threads=1)
     few = drhg.solve(instance, max_iters=400, seed=1, threads=1)
     assert few.cost > known.cost
-    warm = drhg.solve(instance, max_iters=400, seed=1, threads=1, init=known.solution)
+    warm = drhg.solve(instance, max_iters=400, seed=1, threads=1, start=known.solution)
     assert warm.cost < known.cost
-
-
-@pytest.mark.parametrize(("share", "bred"), [(1 / 60, True), (1 / 25, False)])
-def test_a_population_is_begun_only_if_there_is_time_to_end_it(
-    share: float, bred: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of 100 nodes it takes as long as making 51 tours; each takes a `share` of the search."""
-    kicked = []
-
-    def kick(*_: Any) -> Iterator[Any]:
-        kicked.append(True)
-        yield from ()
-
-    monkeypatch.setattr(search, "_kick_copies", kick)
-    instance = drhg.uniform_tsp(100, seed=0)
-    task = search.task_of(instance, drhg.Solution([np.arange(100)]), 0, 1)
-    clock = iter(np.arange(0.0, 9.0, share))
-    found = list(islice(search.tours(task, lambda _: 8, lambda: float(next(clock))), 20))
-    assert bool(kicked) is not bred
-    assert (len(found) == 20) is bred
 
 
 def test_a_broken_start_is_refused_with_the_reason() -> None:
     with pytest.raises(drhg.SolutionError, match=r"node 3 \(counted from 0\) is not visited"):
-        drhg.solve(SQUARE, init=drhg.Solution([[0, 1, 2]]))
+        drhg.solve(SQUARE, start=drhg.Solution([[0, 1, 2]]))
     cross = drhg.cvrp([[0, 0], [0, 1], [1, 0]], [0, 2, 2], capacity=3)
     with pytest.raises(drhg.SolutionError, match="route 1 carries 4, capacity is 3"):
-        drhg.solve(cross, init=drhg.Solution([[1, 2]]))
+        drhg.solve(cross, start=drhg.Solution([[1, 2]]))
 
 
 @pytest.mark.parametrize("repair", ["auto", "local"])
@@ -367,7 +353,7 @@ def test_improvements_are_reported_as_they_come(instance: drhg.Instance, repair:
         assert drhg.check(instance, solution) == []
         seen.append((point, drhg.cost(instance, solution)))
 
-    result = checked(drhg.solve(instance, max_iters=60, repair=repair, on_improve=note))
+    result = checked(drhg.solve(instance, max_iters=60, method=repair, on_improve=note))
     costs = [point.cost for point, _ in seen]
     assert costs == [cost for _, cost in seen]
     assert costs == sorted(set(costs), reverse=True)
@@ -397,7 +383,7 @@ def test_an_exception_in_a_repairer_comes_out() -> None:
         raise ZeroDivisionError("of all things")
 
     with pytest.raises(ZeroDivisionError):
-        drhg.solve(drhg.uniform_tsp(30, seed=1), time_limit=60, repair=fail)
+        drhg.solve(drhg.uniform_tsp(30, seed=1), time_limit=60, method=drhg.Regions(repair=fail))
 
 
 def test_works_outside_the_main_thread() -> None:
@@ -445,7 +431,7 @@ def test_the_time_limit_holds(make: Callable[..., drhg.Instance], n: int, repair
 
         def overshoot(limit: float = limit) -> float:
             began = time.perf_counter()
-            result = drhg.solve(instance, time_limit=limit, repair=repair)
+            result = drhg.solve(instance, time_limit=limit, method=repair)
             assert checked(result).status == "time"
             return time.perf_counter() - began - limit
 
@@ -461,7 +447,7 @@ def test_the_same_every_time(tmp_path: Path, kind: str, n: int, repair: str, thr
     path = tmp_path / ("a.vrp" if kind == "cvrp" else "a.tsp")
     shell("generate", f"uniform-{kind}", "-n", str(n), "-s", "5", "-o", str(path))
     iterations = "300" if repair == "local" else "5000"
-    options = ["--repair", repair, "--threads", str(threads), "-n", iterations, "-s", "3"]
+    options = ["--method", repair, "--threads", str(threads), "-n", iterations, "-s", "3"]
     rows = []
     for _ in range(2):
         row = json.loads(shell("solve", str(path), "-q", "-f", "json", *options))
@@ -476,18 +462,13 @@ def test_the_same_every_time(tmp_path: Path, kind: str, n: int, repair: str, thr
     [drhg.uniform_tsp(40, seed=1), drhg.uniform_cvrp(20, seed=1)],
     ids=["tsp", "cvrp"],
 )
-def test_slices_do_not_matter(
-    instance: drhg.Instance, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slices_do_not_matter(instance: drhg.Instance, threads: int) -> None:
     """However often Python looks, the result is the same: also which of equally good ones."""
     found = []
-    for pace in (1, 7, 100, 4000):
-
-        def paced(self: Any, moment: int, pace: int = pace) -> int:
-            return max(1, min(pace, 4000 - self.incumbent.iterations))
-
-        monkeypatch.setattr(solver._Pace, "__call__", paced)
-        result = drhg.solve(instance, max_iters=4000, seed=1, threads=threads)
+    for share in (1, 3, 16, 10**6):  # slices that double, or that have one iteration
+        result = drhg.solve(
+            instance, max_iters=4000, seed=1, threads=threads, pace=Pace(share=share)
+        )
         found.append([route.tolist() for route in checked(result).solution.routes])
     assert all(routes == found[0] for routes in found)
 
@@ -558,7 +539,7 @@ def test_no_iterations_are_worth_a_warning() -> None:
 
 
 def test_a_result_as_json_is_a_solution(tmp_path: Path) -> None:
-    from drhg import io
+    from drhg import files as io
 
     instance = drhg.x_cvrp(12, seed=1)
     result = drhg.solve(instance, max_iters=100)

@@ -20,45 +20,30 @@ import reference as ref
 from soak import cases
 
 from drhg import hypergraph, tsp
-from drhg.compiled import random_below, random_state
-from drhg.construct import construct
+from drhg.construct.starts import construct
 from drhg.errors import ModelError
-from drhg.generate import uniform_cvrp
-from drhg.network_kernels import compiles, layout
+from drhg.kernels.random import random_below, random_state
+from drhg.network.economy import compiles
+from drhg.network.weights import ModelConfig, load, shapes
 from drhg.problem import Solution, cost
-from drhg.weights import ModelConfig, load
+from drhg.problem.generate import uniform_cvrp
 
 torch = pytest.importorskip("torch", reason="training needs torch")
 
-from drhg.model import build, load_model, tensors_of  # noqa: E402
-from drhg.neural import State, Views, decode, views_of  # noqa: E402
-from drhg.training import labels  # noqa: E402
+from drhg.network.decode import decode  # noqa: E402
+from drhg.network.torch_model import build, load_model, tensors_of  # noqa: E402
+from drhg.network.views import State, Views, views_of  # noqa: E402
+from drhg.training import checkpoints, labels  # noqa: E402
 from drhg.training import trainer as trainers  # noqa: E402
-from drhg.training.data import (  # noqa: E402
-    Plans,
-    Recipe,
-    Tours,
-    cut_graph,
-    cut_plan,
-    cut_to_size,
-    draw,
-    held_out_graphs,
-    items_between,
-    labelled,
-    lay_routes,
-    read_labels,
-    read_tours,
-    unfinished_graphs,
-)
-from drhg.training.trainer import (  # noqa: E402
-    Config,
-    Trainer,
-    flatten,
-    gradient,
-    rate_at,
-    read_config,
-    train,
-)
+from drhg.training.examples import draw, held_out_graphs  # noqa: E402
+from drhg.training.optimisers import rate_at  # noqa: E402
+from drhg.training.recipe import Examples, Recipe, names, read_recipe  # noqa: E402
+from drhg.training.routes import cut_plan, items_of, lay_routes  # noqa: E402
+from drhg.training.run import train  # noqa: E402
+from drhg.training.shards import Plans, Tours, labelled, read_labels, read_tours  # noqa: E402
+from drhg.training.step import flatten, gradient  # noqa: E402
+from drhg.training.tours import cut_graph  # noqa: E402
+from drhg.training.trainer import Trainer  # noqa: E402
 
 torch.set_num_threads(1)  # small products; and two threads that wait for each other are slow
 
@@ -104,27 +89,6 @@ def shards(tmp_path: Path) -> Path:
 # --- data ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_cuts_equal_those_of_the_solver(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(8, 80))
-    m = int(rng.integers(4, n + 1))
-    instance = tsp(rng.random((n, 2)))
-    rules = hypergraph.rules_of(instance)
-    plan = hypergraph.plan_of(rules, Solution([rng.permutation(n)]))
-    ranked = hypergraph.Nearness(instance).around([int(rng.integers(n))], n)
-    cuts, n_cuts = hypergraph.destroy_to_size(rules, plan, ranked, m)
-    graphs = hypergraph.reduce(rules, plan, cuts, n_cuts)
-    assert graphs.size[0] == m
-    cut, log = np.empty(n, np.bool_), np.empty(n, np.int32)
-    count = cut_to_size(plan.pos, ranked[0], m, cut, log)
-    assert log[:count].tolist() == cuts[0, : n_cuts[0]].tolist()
-    node, mate = np.empty(m, np.int32), np.empty(m, np.int32)
-    assert items_between(plan.order, log, count, node, mate) == m
-    assert node.tolist() == graphs.node[0, :m].tolist()
-    assert mate.tolist() == graphs.partner[0, :m].tolist()
-
-
 @pytest.mark.parametrize("seed", range(10))
 def test_features_equal_those_of_the_solver(seed: int) -> None:
     """Training and inference see the same numbers of the same graph."""
@@ -152,7 +116,7 @@ def test_features_equal_those_of_the_solver(seed: int) -> None:
 @pytest.mark.parametrize("preset", ["paper", "economy"])
 def test_a_batch_is_a_function_of_its_number(preset: str) -> None:
     config = ModelConfig.of(preset)
-    tours, recipe = some_tours(), Recipe(low=10)
+    tours, recipe = some_tours(), Examples(low=10)
     one, right = draw(tours, recipe, config, 50, 1, 7)
     two, again = draw(tours, recipe, config, 50, 1, 7)
     other, _ = draw(tours, recipe, config, 50, 1, 8)
@@ -172,32 +136,11 @@ def test_labels_are_what_comes_next_in_the_tour() -> None:
     points = np.stack([np.linspace(0, 1, n), np.zeros(n)], axis=1)
     order = np.arange(n, dtype=np.int32)
     state, right = draw(
-        Tours(points, order, np.array([0, n])), Recipe(low=10, share=0.5), ECONOMY, 200, 0, 0
+        Tours(points, order, np.array([0, n])), Examples(low=10, share=0.5), ECONOMY, 200, 0, 0
     )
     near = state.nodes[..., 6][right[..., 0]]
     nearest = np.where(state.direct, state.nodes[..., 6], np.inf).min(1)
     assert np.mean(near == nearest) > 0.5  # not where the tour jumps back along the line
-
-
-def test_unfinished_tours_are_labelled_by_search() -> None:
-    tours = some_tours(n=60)
-    recipe = Recipe(low=20, own_tours=0.5)
-    feat, partner, size, order = unfinished_graphs(tours, recipe, 20, random_state(1))
-    for f, p, m, o in zip(feat, partner, size, order, strict=True):
-        assert sorted(o[:m].tolist()) == list(range(m))
-        place = np.argsort(o[:m])
-        ends = np.flatnonzero(p[:m] != np.arange(m))
-        apart = np.abs(place[ends] - place[p[ends]])
-        assert np.isin(apart, (1, m - 1)).all()
-
-        def length(path: np.ndarray, f: np.ndarray = f) -> float:
-            xy = f[path, :2].astype(np.float64)
-            return float(np.linalg.norm(xy - np.roll(xy, -1, axis=0), axis=1).sum())
-
-        assert length(o[:m]) <= length(np.arange(m)) + 1e-6
-    state, right = draw(tours, recipe, ECONOMY, 64, 1, 0)
-    assert (right.sum((1, 2)) == 1).all()
-    assert (state.direct | ~right[..., 0]).all()
 
 
 def test_held_out_graphs_have_their_size() -> None:
@@ -218,13 +161,13 @@ def test_routes_are_learnt_in_an_order_that_rebuilds_them(depot_edges: str) -> N
         order = np.full(graphs.node.shape, -1, np.int32)
         via = np.zeros(order.shape, np.bool_)
         for b, m in enumerate(graphs.size):
-            entry, leave = np.empty(m, np.int32), np.empty(m, np.int32)
-            through = np.empty(m, np.bool_)
-            items = lay_routes(
-                views.feat[b], graphs.partner[b], graphs.via[b], m, 0, state, entry, leave, through
+            items = items_of(int(m))
+            entry, leave, through = items
+            count = lay_routes(
+                views.feat[b], graphs.partner[b], graphs.via[b], m, 0, 0.75, state, items
             )
             place = 0
-            for i in range(items):
+            for i in range(count):
                 order[b, place], via[b, place] = entry[i], through[i]
                 place += 1
                 if leave[i] != entry[i]:
@@ -306,7 +249,7 @@ class Oracle:
 
 def test_labels_of_routes_are_right() -> None:
     """Through the depot every end of a route is right; directly one node is, and it fits."""
-    state, right = draw(some_plans(), Recipe(low=10), ROUTES, 400, 3, 0)
+    state, right = draw(some_plans(), Examples(low=10), ROUTES, 400, 3, 0)
     direct, via = right[..., 0], right[..., 1]
     assert (state.direct | ~direct).all()
     assert (direct.sum(1) <= 1).all()
@@ -348,7 +291,7 @@ def test_plans_are_read_and_checked(tmp_path: Path) -> None:
 
 def test_tours_do_not_train_a_network_for_routes() -> None:
     with pytest.raises(ModelError, match="kind"):
-        draw(some_tours(), Recipe(), ROUTES, 8, 0, 0)
+        draw(some_tours(), Examples(), ROUTES, 8, 0, 0)
 
 
 def test_shards_are_checked(shards: Path) -> None:
@@ -410,22 +353,27 @@ def test_routes_are_labelled_and_extended(tmp_path: Path) -> None:
         labels.label(tmp_path, 2, 1, routes=True)
 
 
-def test_a_stop_saves_what_is_labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_saves_what_is_labelled(tmp_path: Path) -> None:
     pytest.importorskip("fast_tsp", reason="labels are made by fast_tsp")
-    monkeypatch.setattr(labels, "SHOW_EVERY", 0.0)
     said: list[str] = []
     (path,) = labels.label(
-        tmp_path, 20, 50, seconds=0.2, workers=1, report=said.append, should_stop=lambda: bool(said)
+        tmp_path,
+        20,
+        50,
+        seconds=0.2,
+        workers=1,
+        show_every=0.0,
+        report=said.append,
+        should_stop=lambda: bool(said),
     )
     with np.load(path) as shard:
         assert 0 < shard["count"] < 50
         assert len(shard["tours"]) == shard["count"]
 
 
-def test_a_solver_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(labels, "PATIENCE", 0.0)
+def test_a_solver_that_hangs_is_given_up(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="does not come back"):
-        labels.label(tmp_path, 12, 1, routes=True, seconds=2.0, workers=1)
+        labels.label(tmp_path, 12, 1, routes=True, seconds=2.0, patience=0.0, workers=1)
 
 
 # --- learning ------------------------------------------------------------------------------------
@@ -438,7 +386,7 @@ def test_two_layers_learn_eight_graphs_by_heart(preset: str, routes: bool) -> No
     begin = time.process_time()  # of one thread or two: the machine may be busy
     config = ModelConfig.of(preset, layers=2, routes=routes)
     labels = some_plans(8, 40) if routes else some_tours(8, 40)
-    state, right = draw(labels, Recipe(low=20, per_graph=4), config, 24, 5, 0)
+    state, right = draw(labels, Examples(low=20, per_graph=4), config, 24, 5, 0)
     torch.manual_seed(0)
     network = build(config)
     flat = flatten(network)
@@ -460,7 +408,7 @@ def test_two_layers_learn_eight_graphs_by_heart(preset: str, routes: bool) -> No
 def test_gradients_equal_autograd_in_double(config: ModelConfig) -> None:
     """The hand-written way back (where sizes fit it) against torch in float64."""
     labels = some_plans() if config.routes else some_tours()
-    state, right = draw(labels, Recipe(low=10), config, 30, 2, 0)
+    state, right = draw(labels, Examples(low=10), config, 30, 2, 0)
     torch.manual_seed(0)
     network = build(config)
     with torch.no_grad():
@@ -477,10 +425,11 @@ def test_gradients_equal_autograd_in_double(config: ModelConfig) -> None:
     exact = -shares.log().mean()
     flatten(double)
     named = dict(double.named_parameters())
-    parts = torch.autograd.grad(exact, [named[name] for name, _ in layout(config)])
+    order = list(shapes(config) if compiles(config) else named)
+    parts = torch.autograd.grad(exact, [named[name] for name in order])
     assert loss == pytest.approx(float(exact.detach()), abs=1e-5)
     at = 0
-    for (name, _), part in zip(layout(config), parts, strict=True):
+    for name, part in zip(order, parts, strict=True):
         mine = found[at : at + part.numel()].view(part.shape).double()
         at += part.numel()
         # the bias of the score moves all logits alike, so its gradient is zero, but for rounding
@@ -493,7 +442,7 @@ def test_gradients_equal_autograd_in_double(config: ModelConfig) -> None:
 def test_chunks_and_threads_do_not_change_the_step() -> None:
     runs = []
     for threads in (1, 2):
-        trainer = Trainer(Config(TINY, Recipe(low=10), batch=64, chunk=16), some_tours(), threads)
+        trainer = Trainer(Recipe(TINY, Examples(low=10), batch=64, chunk=16), some_tours(), threads)
         for _ in range(3):
             trainer.train_step()
         trainer.pool.shutdown()
@@ -504,7 +453,7 @@ def test_chunks_and_threads_do_not_change_the_step() -> None:
 @pytest.mark.compiled
 @pytest.mark.parametrize("optimiser", ["adamw", "adam", "muon"])
 def test_the_loss_falls(optimiser: str) -> None:
-    config = Config(TINY, Recipe(low=10), batch=64, chunk=32, warmup=5, optimiser=optimiser)
+    config = Recipe(TINY, Examples(low=10), batch=64, chunk=32, warmup=5, optimiser=optimiser)
     trainer = Trainer(config, some_tours(), 1)
     losses = [trainer.train_step() for _ in range(60)]
     trainer.pool.shutdown()
@@ -512,7 +461,7 @@ def test_the_loss_falls(optimiser: str) -> None:
 
 
 def test_a_loss_that_is_no_number_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    trainer = Trainer(Config(TINY, Recipe(low=10), batch=16), some_tours(), 1)
+    trainer = Trainer(Recipe(TINY, Examples(low=10), batch=16), some_tours(), 1)
     trainer.train_step()
     before = trainer.flat.clone()
     for broken in ((math.nan, 0.0), (1.0, math.nan)):
@@ -526,7 +475,7 @@ def test_a_loss_that_is_no_number_ends_the_run(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_rate_rises_stays_and_decays() -> None:
-    config = Config(TINY, warmup=10, decay=100, gamma=0.5, epoch=1000)
+    config = Recipe(TINY, warmup=10, decay=100, gamma=0.5, epoch=1000)
     assert rate_at(config, 0, 0, None) == 0.1
     assert rate_at(config, 500, 0, None) == 1.0
     assert rate_at(config, 500, 2500, None) == 0.25
@@ -534,19 +483,22 @@ def test_the_rate_rises_stays_and_decays() -> None:
     assert rate_at(config, 600, 0, 500) == 0.0
 
 
-def test_the_shipped_configurations_can_be_read(tmp_path: Path) -> None:
-    paper = read_config(CONFIGS / "paper.toml")
+def test_the_recipes_in_the_box_can_be_read(tmp_path: Path) -> None:
+    paper = read_recipe("paper")
     assert (paper.rate, paper.gamma, paper.batch, paper.optimiser) == (1e-4, 0.97, 1024, "adam")
     assert (paper.data.low, paper.data.share, paper.network.preset) == (20, 0.8, "paper")
-    assert read_config(CONFIGS / "economy.toml").network == ECONOMY
-    assert read_config(CONFIGS / "economy-cvrp.toml").network == ROUTES
+    assert read_recipe("economy").network == ECONOMY
+    assert read_recipe("economy-routes").network == ROUTES
+    assert all(read_recipe(name) for name in names())
     for sizes in ("30-70", "20-80", "10-90"):
-        assert compiles(read_config(CONFIGS / f"size-{sizes}.toml").network)
+        assert compiles(read_recipe(CONFIGS / f"size-{sizes}.toml").network)
+    with pytest.raises(ModelError, match=r"neither a file nor one of: economy, .*paper"):
+        read_recipe("econmy")
     wrong = tmp_path / "wrong.toml"
     for text in ("[network]\npreset = 'economy'\nx = 1", "a = 1", "[network]\npreset = 1", "["):
         wrong.write_text(text)
         with pytest.raises(ModelError):
-            read_config(wrong)
+            read_recipe(wrong)
 
 
 # --- resuming ------------------------------------------------------------------------------------
@@ -570,10 +522,10 @@ low = 10
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Config:
+def config(tmp_path: Path) -> Recipe:
     path = tmp_path / "tiny.toml"
     path.write_text(TOML)
-    return read_config(path)
+    return read_recipe(path)
 
 
 def newest(folder: Path) -> bytes:
@@ -583,7 +535,7 @@ def newest(folder: Path) -> bytes:
 @pytest.mark.compiled
 @pytest.mark.parametrize("optimiser", ["adamw", "muon"])
 def test_a_resumed_run_repeats_an_uninterrupted_one(
-    config: Config, optimiser: str, shards: Path, tmp_path: Path
+    config: Recipe, optimiser: str, shards: Path, tmp_path: Path
 ) -> None:
     config = dataclasses.replace(config, optimiser=optimiser)
     train(config, shards, tmp_path / "a", steps=20)
@@ -599,7 +551,7 @@ def test_a_resumed_run_repeats_an_uninterrupted_one(
 
 @pytest.mark.compiled
 def test_a_killed_run_repeats_an_uninterrupted_one(
-    config: Config, shards: Path, tmp_path: Path
+    config: Recipe, shards: Path, tmp_path: Path
 ) -> None:
     steps = cases(400, 4000)
     train(config, shards, tmp_path / "a", steps=steps)
@@ -625,9 +577,9 @@ def test_a_killed_run_repeats_an_uninterrupted_one(
 @pytest.mark.compiled
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_the_log_has_every_line_once_wherever_a_run_dies(
-    config: Config, moment: str, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    config: Recipe, moment: str, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save = Trainer.save
+    save = checkpoints.save
 
     def die(trainer: Trainer, folder: Path) -> None:
         if moment == "after" or trainer.step < 10:
@@ -636,7 +588,7 @@ def test_the_log_has_every_line_once_wherever_a_run_dies(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "save", die)
+        patch.setattr(checkpoints, "save", die)
         with pytest.raises(KeyboardInterrupt):
             train(config, shards, tmp_path / "run", steps=20)
     with open(tmp_path / "run" / "log.jsonl", "a") as log:
@@ -654,7 +606,7 @@ def test_the_log_has_every_line_once_wherever_a_run_dies(
 @pytest.mark.compiled
 @pytest.mark.parametrize("what", ["flipped", "truncated", "missing", "no counters"])
 def test_a_damaged_newest_checkpoint_falls_back(
-    config: Config, what: str, shards: Path, tmp_path: Path
+    config: Recipe, what: str, shards: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
     train(config, shards, out, steps=10)
@@ -670,14 +622,14 @@ def test_a_damaged_newest_checkpoint_falls_back(
     else:
         path.with_suffix(".json").write_text('{"step": 10')
     trainer = Trainer(config, read_tours(shards.glob("*.npz")))
-    assert trainer.resume(out)
+    assert checkpoints.resume(trainer, out)
     assert trainer.step == 5
     shutil.rmtree(out)
-    assert not trainer.resume(out)
+    assert not checkpoints.resume(trainer, out)
 
 
 @pytest.mark.compiled
-def test_the_decay_branch_ends_at_rate_zero(config: Config, shards: Path, tmp_path: Path) -> None:
+def test_the_decay_branch_ends_at_rate_zero(config: Recipe, shards: Path, tmp_path: Path) -> None:
     config = dataclasses.replace(config, decay=6)
     train(config, shards, tmp_path / "run", steps=5)
     trainer = train(config, shards, tmp_path / "run", resume=True, decay=True)
@@ -685,7 +637,7 @@ def test_the_decay_branch_ends_at_rate_zero(config: Config, shards: Path, tmp_pa
 
 
 @pytest.mark.compiled
-def test_a_run_can_start_from_weights(config: Config, shards: Path, tmp_path: Path) -> None:
+def test_a_run_can_start_from_weights(config: Recipe, shards: Path, tmp_path: Path) -> None:
     train(config, shards, tmp_path / "a", steps=5)
     init = tmp_path / "a" / "weights.safetensors"
     still = dataclasses.replace(config, rate=0.0)
@@ -700,7 +652,7 @@ def test_a_run_can_start_from_weights(config: Config, shards: Path, tmp_path: Pa
 
 @pytest.mark.compiled
 def test_a_second_run_in_the_same_folder_is_refused(
-    config: Config, shards: Path, tmp_path: Path
+    config: Recipe, shards: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("fcntl", reason="no locks on this system")
     refused = []
@@ -728,7 +680,7 @@ def command_of(tmp_path: Path, shards: Path, out: Path, *more: str) -> list[str]
 @pytest.mark.compiled
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_and_ends(
-    config: Config, number: signal.Signals, shards: Path, tmp_path: Path
+    config: Recipe, number: signal.Signals, shards: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
     config = dataclasses.replace(config, every=10**6)
@@ -750,7 +702,7 @@ def test_a_signal_saves_and_ends(
 
 
 @pytest.mark.compiled
-def test_two_processes_train_what_one_does(config: Config, shards: Path, tmp_path: Path) -> None:
+def test_two_processes_train_what_one_does(config: Recipe, shards: Path, tmp_path: Path) -> None:
     """Processes share each batch: the loss of one process that takes twice as much."""
     launch = ["torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29611", "-m"]
     command = [sys.executable, "-m", *launch, "drhg"]
@@ -771,13 +723,14 @@ def test_two_processes_train_what_one_does(config: Config, shards: Path, tmp_pat
 
 
 @pytest.mark.compiled
-def test_validation_solves_held_out_instances(config: Config, shards: Path, tmp_path: Path) -> None:
+def test_validation_solves_held_out_instances(config: Recipe, shards: Path, tmp_path: Path) -> None:
     config = dataclasses.replace(config, solves=3, solve_iters=4, k=(5, 20))
     heard: list[dict[str, float]] = []
     trainer = train(config, shards, tmp_path / "a", steps=5, report=heard.append)
     train(config, shards, tmp_path / "b", steps=5)
     (a,), (b,) = log_of(tmp_path / "a"), log_of(tmp_path / "b")
     assert a["gap_solve"] == b["gap_solve"] == heard[-1]["gap_solve"]
+    assert a["loss_held"] == b["loss_held"] > 0
     assert a["gap_solve"] < 0  # the labels of this test are random orders: anything is shorter
     card = load(str(tmp_path / "a" / "weights.safetensors")).card
     assert card["gaps"] == {"30": a["gap_30"], "solve": a["gap_solve"]}
@@ -789,7 +742,7 @@ def test_validation_solves_held_out_instances(config: Config, shards: Path, tmp_
 
 @pytest.mark.compiled
 def test_tensorboard_is_written_or_named(
-    config: Config, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    config: Recipe, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as missing:
         missing.setitem(sys.modules, "torch.utils.tensorboard", None)
@@ -805,7 +758,7 @@ def test_tensorboard_is_written_or_named(
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("preset", ["economy", "paper"])
 def test_cuda_trains_like_the_cpu(preset: str) -> None:
-    config = Config(ModelConfig.of(preset, layers=2), Recipe(low=10), batch=64, chunk=32)
+    config = Recipe(ModelConfig.of(preset, layers=2), Examples(low=10), batch=64, chunk=32)
     losses = []
     for device in ("cpu", "cuda"):
         trainer = Trainer(config, some_tours(), 1, device)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from drhg.errors import DrhgError
-from drhg.workers import spread
+from drhg.parallel import spread
 
 
 def square(x: int) -> int:
@@ -164,7 +164,7 @@ def test_ray_leaves_the_handler_of_signals_alone(tmp_path: Path) -> None:
     pytest.importorskip("ray")
     program = """
 import os, signal
-from drhg.workers import spread
+from drhg.parallel import spread
 own = lambda *_: None
 signal.signal(signal.SIGTERM, own)
 ends = list(spread(os.path.basename, ["a/b", "c/d"], ray="local"))
@@ -198,7 +198,7 @@ def test_solving_many_files_on_ray(
 
     import drhg
     from drhg.cli import app
-    from drhg.io import write_instance
+    from drhg.files.registry import write_instance
 
     files = []
     for seed in range(3):

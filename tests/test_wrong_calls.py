@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 import drhg
-from drhg import cli, weights
+from drhg import cli
+from drhg.network import weights
 
 QUICK = 0.3  # seconds of the processor, modules loaded
 
@@ -95,11 +96,11 @@ def solve(**options: Any) -> Call:
 
 
 def neural(**options: Any) -> Call:
-    return lambda: api.solve(TOURS, repair="neural", **options)
+    return lambda: api.solve(TOURS, method=api.Regions(repair=api.Neural(**options)))
 
 
-def local(**options: Any) -> Call:
-    return lambda: api.solve(TOURS, repair="local", **options)
+def cut(name: str, **options: Any) -> Call:
+    return lambda: api.solve(TOURS, method=api.Regions(getattr(api, name)(**options)))
 
 
 def result() -> drhg.Result:
@@ -123,47 +124,57 @@ SOLVE: list[tuple[str, Call, str]] = [
     ("seed half", solve(seed=1.5), "^seed must be a whole number"),
     ("seed none", solve(seed=None), "^seed must be a whole number"),
     ("threads negative", solve(threads=-5), "^threads must be a whole number of at least 1"),
-    ("init list", solve(init=[0, 1, 2, 3]), r"^init must be .* drhg\.Solution"),
-    ("init file", solve(init=Path("square.tour")), r"^init must be .* drhg\.Solution"),
-    ("init misspelt", solve(init="greedyy"), "^init: 'greedyy' is no start.*known: auto, greedy"),
-    ("init of routes", solve(init="sweep"), "^init: 'sweep' is no start of square"),
+    ("start list", solve(start=[0, 1, 2, 3]), r"^start must be .* drhg\.Solution"),
+    ("start file", solve(start=Path("square.tour")), r"^start must be .* drhg\.Solution"),
+    ("start typo", solve(start="greedyy"), "^start: 'greedyy' is no start.*known: auto, greedy"),
+    ("start of routes", solve(start="sweep"), "^start: 'sweep' is no start of square"),
     (
-        "init incomplete",
-        solve(init=drhg.Solution([[0, 1, 2]])),
-        r"^init is no solution of square: node 3 \(counted from 0\) is not visited",
+        "start incomplete",
+        solve(start=drhg.Solution([[0, 1, 2]])),
+        r"^start is no solution of square: node 3 \(counted from 0\) is not visited",
     ),
-    ("repair misspelt", solve(repair="neurall"), "^unknown repair 'neurall'; known: auto, local"),
-    ("repair number", solve(repair=3), "^repair must be a name or a function, not 3"),
-    ("destroy misspelt", local(destroy="clusters"), "^unknown destroy 'clusters'; known: auto"),
-    ("destroy number", local(destroy=3), "^destroy must be a function, not 3"),
-    ("destroy of routes", local(destroy="strings"), "^destroy 'strings' is for routes"),
-    ("k one number", local(k=5), "^k must be two numbers, 1 <= low <= high, not 5"),
-    ("k tuple of one", local(k=(5,)), "^k must be two numbers"),
-    ("k upside down", local(k=(50, 10)), "^k must be two numbers"),
-    ("k without repair", solve(k=(5, 10)), "^k is for a search by regions: name a repair"),
-    ("centres misspelt", local(centres="gird"), "^unknown centres 'gird'; known: uniform, grid"),
-    ("depot_edges", local(depot_edges="some"), "^unknown depot_edges 'some'; known: adjacent"),
-    ("library misspelt", solve(library="glue"), "^unknown library 'glue'; known: fast_tsp"),
-    ("library list", solve(repair="library", library=["pyvrp"]), "^unknown library .'pyvrp'"),
+    ("method misspelt", solve(method="neurall"), "^method: unknown name 'neurall'; known: auto"),
+    ("method number", solve(method=3), r"^method must be a name \(auto, .* or a strategy.*not 3"),
+    ("method operator", solve(method=drhg.Neural()), "^method must be a name .*not Neural"),
+    ("method class", solve(method=drhg.Regions), "^method: Regions is a class; pass an object"),
+    ("method of routes", solve(method=drhg.Routes()), "^method: Routes is for a CVRP"),
+    ("destroy name", lambda: api.Regions(destroy="cluster"), "^destroy must be a destroy operator"),
+    ("destroy number", lambda: api.Regions(3), "^destroy must be a destroy operator.*not 3"),
+    ("destroy class", lambda: api.Regions(drhg.Cluster), "^destroy must be a destroy operator"),
+    ("destroy of routes", cut("Strings"), "^method: Strings is for routes, and this is a tour"),
+    ("repair name", lambda: api.Regions(repair="neural"), "^repair must be a repair operator"),
+    ("accept number", lambda: api.Regions(accept=3), r"^accept must be Improve\(\), Anneal\(\)"),
+    ("anneal zero", lambda: api.Anneal(end=0), "^end must be above 0, not 0"),
+    ("anneal text", lambda: api.Anneal(start="hot"), "^start must be a finite number, not 'hot'"),
+    ("k one number", cut("Cluster", k=5), "^k must be two numbers, 1 <= low <= high, not 5"),
+    ("k tuple of one", cut("Cluster", k=(5,)), "^k must be two numbers"),
+    ("k upside down", cut("Covering", k=(50, 10)), "^k must be two numbers"),
+    ("centres typo", cut("Cluster", centres="gird"), "^centres must be one of uniform, grid, not"),
+    ("depot_edges", cut("Cluster", depot_edges="some"), "^depot_edges must be one of adjacent, "),
+    (
+        "grid of a matrix",
+        lambda: api.solve(BARE, method=api.Regions(api.Cluster(centres="grid"))),
+        "^method: a grid of centres needs coordinates",
+    ),
+    ("library misspelt", lambda: api.Library("glue"), "^name must be one of auto, fast_tsp"),
+    ("library list", lambda: api.Library(["pyvrp"]), r"^name must be one of .*not \['pyvrp'\]"),
     (
         "library of routes",
-        solve(repair="library", library="pyvrp"),
-        "^library: pyvrp does not solve a TSP; known: fast_tsp",
+        lambda: api.solve(TOURS, method=api.Regions(repair=api.Library("pyvrp"))),
+        "^method: pyvrp does not solve a TSP; known: fast_tsp",
     ),
-    ("library unused", solve(library="fast_tsp"), "^library is for repair 'library' only"),
     ("model missing", neural(model=Path("none.safetensors")), r"^none\.safetensors: cannot read"),
     ("model text", neural(model="weights.safetensors"), "^weights.*: not usable as weights"),
     ("model folder", neural(model="folder"), "^folder: cannot read weights: Is a directory"),
     ("model unknown", neural(model="huge"), "^no weights named 'huge'.*economy"),
     ("model number", neural(model=3), "^model must be a name or a file, not 3"),
     ("model NUL", neural(model="a\0.safetensors"), "cannot read weights: embedded null"),
-    ("model of routes", neural(model="economy-routes"), "^economy-routes: these weights repair"),
-    ("model unused", solve(model="economy"), "^model is for repair 'neural'"),
-    ("matrix", lambda: api.solve(BARE, repair="neural"), "^a network needs coordinates"),
+    ("model of routes", neural(model="economy-routes"), "^method: the weights economy-routes rep"),
+    ("matrix", lambda: api.solve(BARE, method="neural"), "^method: a network needs coordinates"),
+    ("paper routes", lambda: api.solve(PLANS, method="paper"), "^method: the weights paper repair"),
     ("alternatives", neural(alternatives=0), "^alternatives must be a whole number of at least 1"),
     ("sample text", neural(sample="no"), "^sample must be True or False, not 'no'"),
-    ("device misspelt", neural(device="gpu"), "^unknown device 'gpu'; known: auto, cpu, cuda"),
-    ("accept number", solve(accept=3), "^accept must be a function, not 3"),
+    ("device misspelt", neural(device="gpu"), "^device must be one of auto, cpu, cuda, not 'gpu'"),
     ("on_improve number", solve(on_improve=5), "^on_improve must be a function, not 5"),
     ("on_progress text", solve(on_progress="print"), "^on_progress must be a function"),
     ("should_stop flag", solve(should_stop=True), "^should_stop must be a function, not True"),
@@ -171,9 +182,14 @@ SOLVE: list[tuple[str, Call, str]] = [
     ("many: one", lambda: api.solve_many(TOURS), "^instances must be a list of them, not Inst"),
     ("many: a file", lambda: api.solve_many([TOURS, "b"]), r"^instances\[1\] must be an Instance"),
     (
-        "many: both kinds",
-        lambda: api.solve_many([TOURS, PLANS], repair="neural"),
-        "^instances: tours and routes do not mix",
+        "many: method",
+        lambda: api.solve_many([TOURS], method="glue"),
+        "^method: unknown name",
+    ),
+    (
+        "many: jobs",
+        lambda: api.solve_many([TOURS], jobs=0),
+        "^jobs must be a whole number",
     ),
     ("many: seed", lambda: api.solve_many([TOURS], seed=-1), "^seed must be a whole number"),
 ]
@@ -277,7 +293,9 @@ FILES_AND_PROBLEMS: list[tuple[str, Call, str]] = [
 
 
 def _config(name: Any) -> Any:
-    return pytest.importorskip("drhg.training.trainer", exc_type=ImportError).read_config(name)
+    from drhg.training.recipe import read_recipe
+
+    return read_recipe(name)
 
 
 def _label(*arguments: Any) -> Any:
@@ -360,16 +378,28 @@ solve square.tsp --target nan | 2 | --target
 solve square.tsp -n 1e6 | 2 | '--max-iters'
 solve square.tsp --threads 0 | 2 | '--threads'
 solve square.tsp --fast | 2 | No such option: --fast
-solve square.tsp --k 5 | 2 | --k: '5' is not LOW,HIGH
-solve square.tsp --k 5,20 | 2 | --k is for a search by regions
-solve square.tsp --depot-edges some | 2 | unknown depot-edges 'some'; known: adjacent
+solve square.tsp --set k | 2 | --set: 'k' is not KEY=VALUE, such as destroy.k=20,200
+solve square.tsp --set k=5 | 2 | --set: k: the method auto has no such setting; known:
+solve square.tsp --set genetic.target_feasible=3 | 2 | --set: genetic.target_feasible must be at most 1, not 3
+solve square.tsp --set genetic.target=1 | 2 | --set: genetic.target: GeneticParams has no such setting
+solve square.tsp -m local --set k=5 | 2 | --set: k: Regions has no such setting; known: destroy, repair
+solve square.tsp -m local --set destroy.k=5 | 2 | --set: destroy.k must be a list, such as [20, 100], not 5
+solve square.tsp -m local --set destroy.k=50,5 | 2 | --set: destroy.k must be two numbers, 1 <= low <= high
+solve square.tsp -m local --set destroy=glue | 2 | --set: destroy: unknown operator 'glue'; known: cluster
+solve square.tsp -m local --set destroy.depot_edges=some | 2 | --set: destroy.depot_edges must be one of adjacent
+solve square.tsp -m local --set repair.alternatives=2 | 2 | --set: repair.alternatives: LocalSearch has no such
+solve square.tsp -m neural --set repair.alternatives=two | 2 | repair.alternatives must be a whole number, not 'two'
+solve square.tsp -m neurall | 2 | --method: 'neurall' is not one of: auto, neural, paper
+solve square.tsp --config none.toml | 3 | none.toml: cannot read: No such file
+solve square.tsp --config prose.toml | 3 | prose.toml: not a TOML file
+solve square.tsp --config good.toml | 3 | good.toml: network: the method auto has no such setting; known:
 solve square.tsp --vehicles 3 | 3 | --vehicles is for a CVRP, and this is a TSP
-solve square.tsp -i sweep | 3 | square.tsp: init: 'sweep' is no start of square; known: auto
+solve square.tsp -i sweep | 3 | square.tsp: start: 'sweep' is no start of square; known: auto
 solve square.tsp -i three.tour | 3 | three.tour:8: TOUR_SECTION has 3 nodes, the instance 4
-solve square.tsp --repair neural --model none.safetensors | 3 | none.safetensors: cannot read
-solve square.tsp --repair neural --model notes.txt | 3 | notes.txt: not usable as weights
-solve square.tsp --repair neural --model huge | 3 | no weights named 'huge'
-solve square.tsp --repair library --library pyvrp | 3 | library: pyvrp does not solve a TSP
+solve square.tsp -m neural --set repair.model=none.safetensors | 3 | none.safetensors: cannot read
+solve square.tsp -m neural --set repair.model=notes.txt | 3 | notes.txt: not usable as weights
+solve square.tsp -m neural --set repair.model=huge | 3 | no weights named 'huge'
+solve square.tsp -m library --set repair.name=pyvrp | 3 | square.tsp: method: pyvrp does not solve a TSP
 solve square.tsp -o notes.txt/a.tour | 2 | --output: cannot write notes.txt/a.tour: Not a directory
 solve square.tsp -o /proc/none/a.tour | 2 | --output: cannot write to the folder /proc/none
 solve square.tsp -o folder/plan.sol | 3 | plan.sol: a solution of this TSP goes to a file that ends
@@ -399,7 +429,7 @@ plot --training none.jsonl | 3 | none.jsonl: No such file
 label -n 100 | 2 | '--count'
 label -n 100 -c 0 --data labels | 2 | '--count'
 label -n 100 -c 1 --data notes.txt | 2 | --data: cannot write to the folder notes.txt
-train folder --data labels --out run | 3 | folder: Is a directory
+train folder --data labels --out run | 3 | folder: cannot read: Is a directory
 train good.toml --out run | 2 | '--data'
 train good.toml --data labels --out notes.txt | 2 | --out: cannot write to the folder notes.txt
 models none | 2 | none
@@ -416,10 +446,9 @@ bench tsp --rows notes.txt | 2 | --rows: notes.txt is no folder
 bench tsp --against glue | 3 | unknown rival 'glue'; known: fast_tsp
 bench tsplib --data none | 3 | none: this folder does not exist
 bench gate --baseline none.json | 3 | none.json: no baseline of the gate: No such file
-bench demo -o a.jpg | 3 | a.jpg: a picture ends in .png, .pdf or .svg
 warmup tps | 2 | METHOD: 'tps' is not one of: tsp, cvrp
 warmup --all | 2 | No such option: --all
-""".strip().splitlines()]  # fmt: skip
+""".strip().splitlines()]  # fmt: skip # noqa: E501
 TRAINING = [tuple(part.strip() for part in line.split("|")) for line in r"""
 train key.toml --data labels --out run | 3 | key.toml: unknown key 'learning_rate'; known: labels
 train depth.toml --data labels --out run | 3 | depth.toml: unknown key 'depth' of a network; known:
@@ -466,7 +495,7 @@ def test_a_wrong_training_is_refused_at_once(
 
 @pytest.mark.parametrize("line", [
     "solve none.tsp | 3 | drhg: none.tsp: cannot be read: No such file or directory",
-    "solve square.tsp --k 5 | 2 | drhg: Invalid value for --k: '5' is not LOW,HIGH.",
+    "solve square.tsp --set k | 2 | drhg: Invalid value for --set: 'k' is not KEY=VALUE",
     "bench repeat none.json | 3 | drhg: none.json: cannot read rows: No such file or directory",
     "warmup tps | 2 | drhg: Invalid value for METHOD: 'tps' is not one of: tsp, cvrp",
 ], ids=lambda line: line.split(" |")[0])  # fmt: skip

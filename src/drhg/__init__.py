@@ -14,12 +14,28 @@ from typing import TYPE_CHECKING, Any
 from drhg.errors import DrhgError, InstanceError, ModelError, SolutionError
 
 if TYPE_CHECKING:
-    from drhg.criteria import Progress
-    from drhg.generate import clustered_tsp, uniform_cvrp, uniform_tsp, x_cvrp
-    from drhg.io import read, read_solution, write_solution
-    from drhg.precompile import WarmupProgress, warmup
+    from drhg.destroy.operators import Adaptive, Cluster, Covering, Strings, WholeRoutes
+    from drhg.files.registry import read, read_solution, write_solution
+    from drhg.files.stops import read_table
+    from drhg.kernels.warmup import WarmupProgress, warmup
     from drhg.problem import Instance, Metric, Solution, check, cost, cvrp, tsp
-    from drhg.solver import Result, TracePoint, solve, solve_many
+    from drhg.problem.generate import clustered_tsp, uniform_cvrp, uniform_tsp, x_cvrp
+    from drhg.search.criteria import Anneal, Improve, Progress
+    from drhg.search.regions import Regions
+    from drhg.search.repairers import Hybrid, Insertion, Library, LocalSearch, Neural
+    from drhg.search.routes.params import (
+        AnnealingParams,
+        GeneticParams,
+        RouteMoveParams,
+        RouteSizes,
+        RuinParams,
+    )
+    from drhg.search.routes.strategy import Routes
+    from drhg.search.strategy import Strategy
+    from drhg.search.tours.params import KickParams, MoveParams, PopulationParams, TourSizes
+    from drhg.search.tours.strategy import Tours
+    from drhg.session.result import Result, TracePoint
+    from drhg.session.solve import solve, solve_many
 
 __version__ = "0.1.0"
 
@@ -32,40 +48,92 @@ _LAZY = {
     "cost": "problem",
     "cvrp": "problem",
     "tsp": "problem",
-    "read": "io",
-    "read_solution": "io",
-    "write_solution": "io",
-    "uniform_tsp": "generate",
-    "clustered_tsp": "generate",
-    "uniform_cvrp": "generate",
-    "x_cvrp": "generate",
-    "Progress": "criteria",
-    "Result": "solver",
-    "TracePoint": "solver",
-    "solve": "solver",
-    "solve_many": "solver",
-    "WarmupProgress": "precompile",
-    "warmup": "precompile",
+    "read": "files",
+    "read_solution": "files",
+    "read_table": "files",
+    "write_solution": "files",
+    "uniform_tsp": "problem.generate",
+    "clustered_tsp": "problem.generate",
+    "uniform_cvrp": "problem.generate",
+    "x_cvrp": "problem.generate",
+    "Adaptive": "destroy.operators",
+    "Cluster": "destroy.operators",
+    "Covering": "destroy.operators",
+    "Strings": "destroy.operators",
+    "WholeRoutes": "destroy.operators",
+    "Hybrid": "search.repairers",
+    "Insertion": "search.repairers",
+    "Library": "search.repairers",
+    "LocalSearch": "search.repairers",
+    "Neural": "search.repairers",
+    "Anneal": "search.criteria",
+    "Improve": "search.criteria",
+    "Regions": "search.regions",
+    "Routes": "search.routes.strategy",
+    "AnnealingParams": "search.routes.params",
+    "GeneticParams": "search.routes.params",
+    "RouteMoveParams": "search.routes.params",
+    "RouteSizes": "search.routes.params",
+    "RuinParams": "search.routes.params",
+    "Tours": "search.tours.strategy",
+    "KickParams": "search.tours.params",
+    "MoveParams": "search.tours.params",
+    "PopulationParams": "search.tours.params",
+    "TourSizes": "search.tours.params",
+    "Strategy": "search.strategy",
+    "Progress": "search.criteria",
+    "Result": "session.result",
+    "TracePoint": "session.result",
+    "solve": "session.solve",
+    "solve_many": "session.solve",
+    "WarmupProgress": "kernels.warmup",
+    "warmup": "kernels.warmup",
 }
 
 __all__ = [
+    "Adaptive",
+    "Anneal",
+    "AnnealingParams",
+    "Cluster",
+    "Covering",
     "DrhgError",
+    "GeneticParams",
+    "Hybrid",
+    "Improve",
+    "Insertion",
     "Instance",
     "InstanceError",
+    "KickParams",
+    "Library",
+    "LocalSearch",
     "Metric",
     "ModelError",
+    "MoveParams",
+    "Neural",
+    "PopulationParams",
     "Progress",
+    "Regions",
     "Result",
+    "RouteMoveParams",
+    "RouteSizes",
+    "Routes",
+    "RuinParams",
     "Solution",
     "SolutionError",
+    "Strategy",
+    "Strings",
+    "TourSizes",
+    "Tours",
     "TracePoint",
     "WarmupProgress",
+    "WholeRoutes",
     "check",
     "clustered_tsp",
     "cost",
     "cvrp",
     "read",
     "read_solution",
+    "read_table",
     "solve",
     "solve_many",
     "tsp",

@@ -60,6 +60,8 @@ def _cvrp_matrix(n: int) -> drhg.Instance:
     return replace(flat, xy=None, metric=drhg.Metric.EXPLICIT, matrix=matrix)
 
 
+NEURAL = drhg.Regions(repair=drhg.Neural())
+
 CASES: dict[str, tuple[Callable[[], drhg.Instance], dict[str, Any]]] = {
     "tours-5": (lambda: drhg.uniform_tsp(5, seed=1), {"max_iters": 200}),
     "tours-60": (lambda: drhg.uniform_tsp(60, seed=1), {"max_iters": 500}),
@@ -95,68 +97,68 @@ CASES: dict[str, tuple[Callable[[], drhg.Instance], dict[str, Any]]] = {
     ),
     "routes-limited": (lambda: _limited(120), {"max_iters": 30_000}),
     "routes-matrix": (lambda: _cvrp_matrix(90), {"max_iters": 20_000}),
-    "regions-local": (lambda: drhg.uniform_tsp(300, seed=7), {"repair": "local", "max_iters": 150}),
+    "regions-local": (lambda: drhg.uniform_tsp(300, seed=7), {"method": "local", "max_iters": 150}),
     "regions-insertion": (
         lambda: drhg.uniform_tsp(300, seed=7),
-        {"repair": "insertion", "max_iters": 150},
+        {"method": "insertion", "max_iters": 150},
     ),
     "regions-covering": (
         lambda: drhg.uniform_tsp(300, seed=7),
-        {"repair": "local", "destroy": "covering", "max_iters": 150},
+        {"method": drhg.Regions(drhg.Covering()), "max_iters": 150},
     ),
     "regions-grid": (
         lambda: drhg.uniform_tsp(300, seed=7),
-        {"repair": "local", "centres": "grid", "max_iters": 150},
+        {"method": drhg.Regions(drhg.Cluster(centres="grid")), "max_iters": 150},
     ),
     "regions-routes-local": (
         lambda: drhg.x_cvrp(150, seed=8),
-        {"repair": "local", "max_iters": 150},
+        {"method": "local", "max_iters": 150},
     ),
     "regions-routes-insertion": (
         lambda: drhg.x_cvrp(150, seed=8),
-        {"repair": "insertion", "max_iters": 150},
+        {"method": "insertion", "max_iters": 150},
     ),
     "regions-routes-adaptive": (
         lambda: drhg.x_cvrp(150, seed=8),
-        {"repair": "local", "destroy": "adaptive", "max_iters": 150},
+        {"method": drhg.Regions(drhg.Adaptive()), "max_iters": 150},
     ),
     "regions-routes-all-depot-edges": (
         lambda: drhg.x_cvrp(150, seed=8),
-        {"repair": "local", "depot_edges": "all", "max_iters": 60},
+        {"method": drhg.Regions(drhg.Cluster(depot_edges="all")), "max_iters": 60},
     ),
-    "neural-200": (lambda: drhg.uniform_tsp(200, seed=9), {"repair": "neural", "max_iters": 40}),
+    "neural-200": (lambda: drhg.uniform_tsp(200, seed=9), {"method": NEURAL, "max_iters": 40}),
     "neural-large-600": (
         lambda: drhg.uniform_tsp(600, seed=9),
-        {"repair": "neural", "max_iters": 20, "alternatives": 2},
+        {"method": drhg.Regions(repair=drhg.Neural(alternatives=2)), "max_iters": 20},
     ),
     "neural-sampled": (
         lambda: drhg.uniform_tsp(200, seed=9),
-        {"repair": "neural", "max_iters": 20, "sample": True},
+        {"method": drhg.Regions(repair=drhg.Neural(sample=True)), "max_iters": 20},
     ),
     "neural-paper": (
         lambda: drhg.uniform_tsp(100, seed=9),
-        {"repair": "neural", "model": "paper", "max_iters": 4},
+        {"method": drhg.Regions(repair=drhg.Neural("paper")), "max_iters": 4},
     ),
     "neural-routes": (
         lambda: drhg.uniform_cvrp(120, seed=9),
-        {"repair": "neural", "max_iters": 30},
+        {"method": NEURAL, "max_iters": 30},
     ),
-    "hybrid-200": (lambda: drhg.uniform_tsp(200, seed=9), {"repair": "hybrid", "max_iters": 30}),
+    "hybrid-200": (lambda: drhg.uniform_tsp(200, seed=9), {"method": "hybrid", "max_iters": 30}),
     "hybrid-routes": (
         lambda: drhg.uniform_cvrp(120, seed=9),
-        {"repair": "hybrid", "max_iters": 30},
+        {"method": "hybrid", "max_iters": 30},
     ),
     **{
         f"start-{start}": (
             lambda: drhg.uniform_tsp(300, seed=7),
-            {"repair": "local", "init": start, "max_iters": 5},
+            {"method": "local", "start": start, "max_iters": 5},
         )
         for start in ("insertion", "greedy", "space-filling")
     },
     **{
         f"start-routes-{start}": (
             lambda: drhg.x_cvrp(150, seed=8),
-            {"repair": "local", "init": start, "max_iters": 5},
+            {"method": "local", "start": start, "max_iters": 5},
         )
         for start in ("insertion", "sweep", "savings", "space-filling")
     },

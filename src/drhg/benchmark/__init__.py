@@ -1,6 +1,6 @@
-"""Benchmarks: the paper's tables by one command each, beside rivals that run in the same minutes.
+"""Benchmarks: the paper's tables by one command each, beside other solvers on the same machine.
 
-A suite is a list of jobs (an instance and a method); a job becomes one row of JSON; rows become
+A suite is a list of jobs (an instance and a solver); a job becomes one row of JSON; rows become
 RESULTS.md. Nothing here is needed to solve a problem.
 """
 
@@ -16,4 +16,9 @@ TITLES = {
     "train-size": "Networks trained on graphs of other sizes (Table 8).",
     "destroy-degree": "More or fewer nodes destroyed at a time (Table 9).",
     "non-optimal": "How often TSP100 ends above the best known (Figure 3).",
+    "sizes": "Uniform tours of 100 to a million nodes, plans of 5,000 and 10,000 customers.",
+    "fleet": "CVRPLIB sets A, B, E, F, M and P with the fleet that their names give.",
+    "tour-methods": "Every way to search for a tour, at equal time.",
+    "route-methods": "Every way to search for routes, at equal time.",
 }
+RATES = ("tours", "routes", "regions", "networks")  # of `drhg bench rates`

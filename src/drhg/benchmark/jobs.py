@@ -1,13 +1,14 @@
-"""A job is an instance and a method; running it makes a row."""
+"""A job is one instance and one solver; running it makes a row."""
 
 from __future__ import annotations
 
 import hashlib
+import resource
 import time
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from drhg.benchmark.references import OPTIMAL, Reference
 from drhg.benchmark.rivals import RIVALS, Outcome, allowed, run_guarded, unrounded
@@ -15,45 +16,49 @@ from drhg.benchmark.rows import LATE, OK, Row, digest, now, provenance
 from drhg.errors import DrhgError
 from drhg.problem import Instance, check, cost
 
+if TYPE_CHECKING:
+    from drhg.session.configure import Configured
+
 STARTS = {"random insertion": "insertion", "sweep": "sweep"}  # the paper's names and ours
-WARM_ITERATIONS = 200  # enough to compile whatever a search needs
+NETWORK = ("neural", "paper", "hybrid")  # the methods that use one
 
 
 @dataclass(frozen=True)
-class Method:
-    """A solver and all that it is told; the same method gives the same configuration hash."""
+class Solver:
+    """A solver with everything it is told; equal settings give equal configuration hashes."""
 
-    solver: str  # drhg, a start of the paper, or a rival
+    name: str  # drhg, a start of the paper, or a rival
     time_limit: float | None = None
     max_iters: int | None = None
     seed: int = 0
     threads: int = 1
-    repair: str = "auto"
-    degree: tuple[int, int] | None = None  # nodes destroyed at a time; None is the solver's choice
-    net: str | None = None  # a file of weights, instead of those in the box
-    limit: str = ""  # the rule behind the limit, for tables
+    method: str = "auto"  # of drhg
+    changes: tuple[tuple[str, str], ...] = ()  # parameters of the method, as given to --set
+    model: str | None = None  # weights, by name or file; None leaves the choice to the method
+    limit: str = ""  # the limit in words, for tables
 
     @property
     def label(self) -> str:
-        """How tables call it."""
-        if self.solver != "drhg":
-            return self.solver
-        parts = [] if self.repair == "auto" else [self.repair]
-        parts += [] if self.net is None else [Path(self.net).stem]
-        parts += [] if self.degree is None else [f"k {self.degree[0]}-{self.degree[1]}"]
+        """What tables call it."""
+        if self.name != "drhg":
+            return self.name
+        parts = [] if self.method == "auto" else [self.method]
+        parts += [] if self.model is None else [Path(self.model).stem]
+        for name, value in self.changes:
+            parts.append(f"{name.rpartition('.')[2]} {value.replace(',', '-')}")
         return " ".join(["drhg", *parts])
 
     @property
     def config(self) -> Row:
-        """What decides the result, as JSON; a rival knows nothing of our options."""
-        found: Row = {"solver": self.solver, "seed": self.seed}
-        if self.solver in STARTS:
+        """What decides the result, as JSON. Our options leave the rows of rivals as they are."""
+        found: Row = {"solver": self.name, "seed": self.seed}
+        if self.name in STARTS:
             return found
         found |= {"time_limit": self.time_limit, "threads": self.threads}
-        if self.solver in RIVALS:
+        if self.name in RIVALS:
             return found
-        found |= {"max_iters": self.max_iters, "repair": self.repair, "degree": self.degree}
-        return found | {"weights": weights_hash(self)}
+        found |= {"max_iters": self.max_iters, "method": self.method}
+        return found | {"changes": dict(self.changes), "weights": weights_hash(self)}
 
 
 @dataclass(frozen=True)
@@ -61,13 +66,13 @@ class Job:
     suite: str
     set: str  # the column or line of the paper's table
     instance: Instance
-    method: Method
+    solver: Solver
     reference: Reference | None = None
     unrounded: Reference | None = None  # where the paper measured without rounding
 
     @property
     def key(self) -> tuple[str, str, str]:
-        return self.suite, self.instance.name, digest(self.method.config)
+        return self.suite, self.instance.name, digest(self.solver.config)
 
 
 @cache
@@ -78,23 +83,22 @@ def _file_hash(path: str) -> str:
         raise DrhgError(f"cannot read weights: {error.strerror}", file=path) from None
 
 
-def weights_hash(method: Method) -> str | None:
-    """What identifies the weights that may have taken part; None if none can have."""
-    if method.net is not None:
-        return _file_hash(method.net)[:12]
-    from drhg.methods import NETWORK
-    from drhg.weights import manifest
-
-    if method.solver != "drhg" or method.repair not in NETWORK:
+def weights_hash(solver: Solver) -> str | None:
+    """What identifies the weights that the solver may use; None if it uses no network."""
+    if solver.name != "drhg" or solver.method not in NETWORK:
         return None
-    return digest({name: entry["sha256"] for name, entry in manifest().items()})
+    from drhg.network.weights import manifest
+
+    shipped = {name: str(entry["sha256"]) for name, entry in manifest().items()}
+    if solver.model is None:
+        return digest(shipped)
+    return (shipped.get(solver.model) or _file_hash(solver.model))[:12]
 
 
 def run_job(job: Job) -> Row:
-    """Run a job, check its answer, and say everything about it."""
-    instance, method = job.instance, job.method
+    """Run a job, check its answer and describe both in a row."""
     try:
-        outcome = _outcome(instance, method, job.reference)
+        outcome = _outcome(job.instance, job.solver, job.reference)
     except DrhgError as error:
         outcome = Outcome("skipped", error=str(error))
     except Exception as error:
@@ -103,19 +107,22 @@ def run_job(job: Job) -> Row:
 
 
 def row_of(job: Job, outcome: Outcome) -> Row:
-    instance, method, found = job.instance, job.method, outcome.solution
+    instance, solver, found = job.instance, job.solver, outcome.solution
     row: Row = {
         "suite": job.suite, "set": job.set, "instance": instance.name, "n": instance.n,
-        "solver": method.label, "limit": method.limit, "status": outcome.status,
+        "solver": solver.label, "limit": solver.limit, "status": outcome.status,
         "cost": outcome.cost, "gap": None, "reference": None, "reference_kind": None,
         "seconds": None if outcome.seconds is None else round(outcome.seconds, 4),
-        "iterations": outcome.iterations, "seed": method.seed, "threads": method.threads,
-        "time_limit": method.time_limit, "max_iters": method.max_iters,
-        "config": method.config, "config_hash": digest(method.config),
-        "weights_hash": weights_hash(method), "when": now(), **provenance(),
+        "iterations": outcome.iterations, "seed": solver.seed, "threads": solver.threads,
+        "time_limit": solver.time_limit, "max_iters": solver.max_iters,
+        "config": solver.config, "config_hash": digest(solver.config), "model": solver.model,
+        "weights_hash": weights_hash(solver), "when": now(), **provenance(),
     }  # fmt: skip
     if instance.is_cvrp and found is not None:
         row["routes"] = len(found.routes)
+    if solver.name == "drhg":  # rivals have processes of their own
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        row["peak_memory_mb"] = round(peak / 1024)  # of this process so far
     if job.reference is not None:
         row |= {"reference": job.reference.cost, "reference_kind": job.reference.kind}
         if outcome.cost is not None:
@@ -129,59 +136,68 @@ def row_of(job: Job, outcome: Outcome) -> Row:
     return row
 
 
-def _outcome(instance: Instance, method: Method, known: Reference | None = None) -> Outcome:
-    if method.solver in RIVALS:
-        assert method.time_limit is not None
-        rival = RIVALS[method.solver]
-        return run_guarded(rival, instance, method.time_limit, method.seed, method.threads)
-    if method.solver in STARTS:
-        return _start(instance, method)
-    _warm_up(instance, method)
+def _outcome(instance: Instance, solver: Solver, known: Reference | None = None) -> Outcome:
+    if solver.name in RIVALS:
+        assert solver.time_limit is not None
+        rival = RIVALS[solver.name]
+        return run_guarded(rival, instance, solver.time_limit, solver.seed, solver.threads)
+    if solver.name in STARTS:
+        return _start(instance, solver)
+    _warm_up(instance.is_cvrp, replace(solver, time_limit=None, max_iters=5, seed=0, limit=""))
     proven = known is not None and known.kind == OPTIMAL
-    return _solve(instance, method, known.cost if known is not None and proven else None)
+    return _solve(instance, solver, known.cost if known is not None and proven else None)
 
 
-def _start(instance: Instance, method: Method) -> Outcome:
-    from drhg.construct import construct
+def _start(instance: Instance, solver: Solver) -> Outcome:
+    from drhg.construct.starts import construct
 
-    name = STARTS[method.solver]
-    construct(instance, name, method.seed)  # compiled now, timed below
+    name = STARTS[solver.name]
+    construct(instance, name, solver.seed)  # compiled now, timed below
     began = time.perf_counter()
-    solution, unplaced = construct(instance, name, method.seed)
+    solution, unplaced = construct(instance, name, solver.seed)
     seconds = time.perf_counter() - began
     if len(unplaced):
         return Outcome("invalid", seconds=seconds, error=f"{len(unplaced)} customers left out")
     return _checked(instance, Outcome(OK, solution, seconds=seconds))
 
 
-def _solve(instance: Instance, method: Method, target: float | None) -> Outcome:
-    """Our solver; what is proven optimal is not searched any further."""
-    from drhg.destroy import nearest_cluster
-    from drhg.solver import solve
+def _solve(instance: Instance, solver: Solver, target: float | None) -> Outcome:
+    """Run drhg; a cost that is proven optimal ends the search."""
+    from drhg.session.solve import solve
 
-    destroy = "auto" if method.degree is None else nearest_cluster(*method.degree)
     result = solve(
         instance,
-        time_limit=method.time_limit,
-        max_iters=method.max_iters,
+        time_limit=solver.time_limit,
+        max_iters=solver.max_iters,
         target=target,
-        seed=method.seed,
-        repair=method.repair if method.net is None else _network(method.net, method.threads),
-        destroy=destroy,
-        threads=method.threads,
+        seed=solver.seed,
+        threads=solver.threads,
+        method=_method(solver),
     )
     if result.status == "infeasible":
         left = f"{len(result.unplaced)} customers left out"
         return Outcome("invalid", seconds=result.seconds, error=left)
     status = OK
-    if method.time_limit is not None and result.seconds > allowed(method.time_limit):
+    if solver.time_limit is not None and result.seconds > allowed(solver.time_limit):
         status = LATE
     ended = Outcome(status, result.solution, None, result.seconds, result.iterations)
     return _checked(instance, ended)
 
 
+def _method(solver: Solver) -> Configured:
+    """The method with its changed parameters."""
+    from drhg.session.configure import configured, merged
+
+    settings = merged({}, [f"{name}={value}" for name, value in solver.changes])
+    if solver.model is not None:
+        repair = settings.setdefault("repair", {})
+        network = repair.setdefault("first", {}) if solver.method == "hybrid" else repair
+        network["model"] = solver.model
+    return configured(solver.method, settings)
+
+
 def _checked(instance: Instance, outcome: Outcome) -> Outcome:
-    """Our own answers get no more trust than a rival's."""
+    """Our own answers are trusted no more than a rival's."""
     assert outcome.solution is not None
     found = check(instance, outcome.solution)
     if found:
@@ -190,25 +206,12 @@ def _checked(instance: Instance, outcome: Outcome) -> Outcome:
 
 
 @cache
-def _network(path: str, threads: int) -> Any:
-    from drhg.neural import NeuralRepair, load_compiled
+def _warm_up(is_cvrp: bool, solver: Solver) -> None:
+    """Import once what a method needs, on a small instance: no row is charged for it.
 
-    return NeuralRepair(load_compiled(path, threads=threads))
+    Kernels need no such care, because `solve` loads them before its clock starts.
+    """
+    from drhg.problem.generate import uniform_cvrp, uniform_tsp
 
-
-_WARM: set[tuple[object, ...]] = set()
-
-
-def _warm_up(instance: Instance, method: Method) -> None:
-    """Compile, or load from the cache, all that this kind of instance needs, before the clock."""
-    kind = (
-        instance.is_cvrp,
-        instance.metric,
-        instance.n,
-        method.repair,
-        method.net,
-        method.threads,
-    )
-    if kind not in _WARM:
-        _solve(instance, replace(method, time_limit=None, max_iters=WARM_ITERATIONS), None)
-        _WARM.add(kind)
+    plain = replace(solver, changes=())
+    _solve(uniform_cvrp(50, seed=0) if is_cvrp else uniform_tsp(50, seed=0), plain, None)

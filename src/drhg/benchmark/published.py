@@ -1,4 +1,4 @@
-"""Numbers that others published: facts to lay beside ours, not measured here."""
+"""Results that others published. They stand beside ours and were not measured here."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What a cost is compared with, and of what kind that is.
+"""What a cost is compared with: a reference, and what kind of reference it is.
 
-Library instances come with proven or best known costs. Uniform tours of up to 5,000 nodes, and
-plans without a published cost per instance, are compared with the best of long runs of other
-solvers, kept in `references.json`; larger tours with the expected length of an optimal one. What
-has none of these is compared with the best row of a rival, never with rows of ours alone.
+Library instances have proven or best known costs. Uniform tours of up to 5,000 nodes, and plans
+without a published cost, are compared with the best of long runs of other solvers, which are kept
+in `references.json`; larger tours with the expected length of an optimal tour. Where none of these
+exists, the best row of a rival is the reference, never a row of ours.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any
 from drhg.benchmark.rivals import RIVALS, Outcome, run_guarded, unrounded
 from drhg.benchmark.rows import Row
 from drhg.errors import DrhgError
+from drhg.parallel import spread
 from drhg.problem import Instance, check
-from drhg.workers import spread
 
 PACKAGED = Path(__file__).parent / "references.json"
 LARGEST_MEASURED = 5_000  # nodes; beyond, long runs are too long
@@ -59,7 +59,7 @@ def expected_optimum(n: int, area: float = 1.0) -> float:
 
 
 class References:
-    """All references at hand: in the package, in a data folder, in files of earlier runs."""
+    """All known references: in the package, in a data folder, in files of earlier runs."""
 
     def __init__(self, data: Path | None = None, *more: Path) -> None:
         self._data = data
@@ -89,12 +89,13 @@ class References:
             return self._library[instance.name]
         if instance.name in self._cached:
             return Reference(self._cached[instance.name]["cost"], HERE)
-        if instance.name.startswith(("our-tsp", "paper-tsp")) and instance.n > LARGEST_MEASURED:
+        uniform = instance.name.startswith(("our-tsp", "paper-tsp", "uniform-tsp"))
+        if uniform and instance.n > LARGEST_MEASURED:
             return Reference(expected_optimum(instance.n), EXPECTED)
         return None
 
     def completed(self, row: Row) -> Row:
-        """A row, with the long run that was made after it if it had no reference."""
+        """The row; one without a reference gets that of a long run made since."""
         if row["reference"] is not None or row["instance"] not in self._cached:
             return row
         known = Reference(self._cached[row["instance"]]["cost"], HERE)
@@ -111,7 +112,7 @@ class References:
             return None
         if not instance.is_cvrp:
             return known
-        from drhg.io import read_solution
+        from drhg.files.registry import read_solution
 
         folder = instance.name.split("-")[0]
         path = None if self._data is None else self._data / "cvrplib" / folder
@@ -164,8 +165,8 @@ def measure(
     workers: int = 1,
     say: Callable[[str], None] = lambda text: None,
 ) -> int:
-    """Run the label solvers long on instances and keep what is better; the number of failures."""
-    from drhg.io import atomic_write
+    """Run fast_tsp or hygese for long, keep every better cost; returns the number of failures."""
+    from drhg.files.atomic import atomic_write
 
     kept = _read_cache(path)
     failed = 0

@@ -44,7 +44,7 @@ def results(rows: Sequence[Row], pictures: Sequence[tuple[str, str]] = ()) -> st
 
 
 def _with_threads(row: Row) -> Row:
-    """What ran on one core is not compared with what ran on two: the limit names them."""
+    """Add the number of threads to the limit, so that only rows with equal numbers are compared."""
     if row["limit"] == START or "threads" not in row:
         return row
     several = "s" if row["threads"] != 1 else ""
@@ -106,7 +106,7 @@ def _section(suite: Suite, rows: list[Row]) -> str:
             cells.append(_number(mean(line.values("unrounded_gap")), 3))
         if suite.name == "non-optimal":
             known = len(line.values("gap"))
-            cells.append(f"{line.non_optimal} of {known}" if known else "")
+            cells.append(f"{line.non_optimal(suite.tolerance)} of {known}" if known else "")
         body.append(cells)
     parts.append(table((*HEADINGS, *extra), body, left=3))
     parts.append(f"References: {_kinds(lines)}.")
@@ -118,7 +118,7 @@ def _section(suite: Suite, rows: list[Row]) -> str:
 
 
 def _place(suite: Suite, line: Line) -> tuple[int, float, int, list[int], str]:
-    """Sets as in the suite; in a set by limit; under a limit ours, numbers rising, then rivals."""
+    """Sort key: sets in the order of the suite, then limits, then drhg before its rivals."""
     names = [part.name for part in suite.parts]
     place = names.index(line.set) if line.set in names else len(names)
     rivals = list(RIVALS)
@@ -166,7 +166,7 @@ def _kinds(lines: Sequence[Line]) -> str:
 
 
 def _blanks(suite: Suite, rows: Sequence[Row]) -> str:
-    """Why there are costs without a gap."""
+    """Explain why some costs have no gap."""
     bare = [row for row in rows if row["cost"] is not None and row["gap"] is None]
     names = list(dict.fromkeys(row["instance"] for row in bare))
     if not names:
@@ -179,7 +179,7 @@ def _blanks(suite: Suite, rows: Sequence[Row]) -> str:
 
 
 def _instances(suite: Suite, rows: Sequence[Row]) -> str:
-    """Every instance on a line: each solver's gap, and the paper's where it has one."""
+    """A line per instance: the gap of each solver, and the published one where there is one."""
     solvers = list(dict.fromkeys((r["solver"], r["limit"]) for r in rows if r["limit"] != START))
     theirs: dict[str, dict[str, str]] = {}
     for entry in published():
@@ -229,7 +229,7 @@ def _gap(row: Row) -> str:
 
 
 def _published(suite: Suite) -> str:
-    """What others reported for the same table: solvers down, sets across."""
+    """What others published for the same table: a line per solver, a column per set."""
     mine = [entry for entry in published() if entry["table"] == suite.name]
     if not mine:
         return ""
@@ -250,7 +250,7 @@ def _published(suite: Suite) -> str:
 
 
 def _marked(rows: Sequence[Row]) -> str:
-    """Every row that is not plainly good, named."""
+    """Every row that failed or came late, with the reason."""
     bad = [row for row in rows if row["status"] != OK]
     if not bad:
         return "## Marked rows\n\nNone: every answer came in time and was valid."
@@ -267,7 +267,7 @@ def _marked(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row], folder: Path) -> list[tuple[str, Path]]:
-    """The pictures that these rows allow: (caption, file)."""
+    """Draw the pictures for which there are rows; returns their captions and files."""
     from matplotlib.figure import Figure
 
     from drhg import plotting

@@ -29,12 +29,11 @@ Prepare: TypeAlias = Callable[[Instance, float, int, int], Callable[[], Routes]]
 
 LARGEST_FAST_TSP = 65_535  # distances of fast_tsp are 16 bits wide
 SCALE = 10_000  # unrounded distances become whole numbers so fine
-PREPARE_SECONDS = 120.0  # to import and convert, before the clock runs
 
 
 @dataclass(frozen=True)
 class Rival:
-    """An adapter and what one has to know about the package behind it."""
+    """A solver from another package: its adapter, and what it can do."""
 
     name: str
     package: str  # what is imported
@@ -45,13 +44,14 @@ class Rival:
     seeded: bool = False
     most: int = 12_000  # nodes, beyond which its matrix does not fit a usual machine
     licence: str = ""  # said in tables where it matters
+    prepare_seconds: float = 120.0  # that it may take to import and convert, before the clock runs
 
     @property
     def installed(self) -> bool:
         return importlib.util.find_spec(self.package) is not None
 
     def unfit(self, instance: Instance) -> str | None:
-        """Why it cannot take part, or None."""
+        """Why this rival cannot solve the instance, or None."""
         if not (self.routes if instance.is_cvrp else self.tours):
             return f"does not solve a {instance.problem.upper()}"
         if instance.n > self.most:
@@ -67,7 +67,7 @@ class Rival:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a job, ours or a rival's."""
+    """The result of a job, by drhg or by a rival."""
 
     status: str
     solution: Solution | None = None
@@ -96,11 +96,11 @@ def distances(instance: Instance, largest: int | None = None) -> Ints:
 def _prepared(
     name: str, largest: int | None, instance: Instance, seconds: float, seed: int, threads: int
 ) -> Callable[[], Routes]:
-    """An instance for an adapter of `drhg.library`, and its answer in the instance's numbers."""
-    from drhg.library import SOLVERS, Small
+    """Prepare a library for an instance; its answer comes back in the instance's node numbers."""
+    from drhg.repair.solvers import SOLVERS, SmallProblem
 
     order = _depot_first(instance) if instance.is_cvrp else np.arange(instance.n)
-    small = Small(
+    small = SmallProblem(
         distances(instance, largest)[np.ix_(order, order)],
         None if instance.demand is None else instance.demand[order],
         instance.capacity or 0,
@@ -157,9 +157,10 @@ def run_guarded(
     threads: int = 1,
     wait: float | None = None,
 ) -> Outcome:
-    """Run a rival so that nothing it does can harm the benchmark; its best valid answer.
+    """Run a rival in processes of its own, where it can do no harm; returns its best valid answer.
 
-    It is ended `wait` seconds after its limit (hygese, for one, counts seconds of the processor).
+    A rival that has not answered `wait` seconds after its limit is killed. Some patience is needed:
+    hygese, for one, counts processor time.
     """
     reason = rival.unfit(instance)
     if reason is not None:
@@ -190,7 +191,7 @@ def _race(
             children.append(child)
             pipes.append(near)
         return [
-            _await(child, pipe, instance, seconds, wait)
+            _await(rival, child, pipe, instance, seconds, wait)
             for child, pipe in zip(children, pipes, strict=True)
         ]
     finally:
@@ -209,7 +210,7 @@ def _child(
     seed: int,
     threads: int,
 ) -> None:
-    """In the rival's process: silence it, convert, say that the clock runs, answer in JSON."""
+    """In the rival's process: silence it, convert the instance, report ready, solve, send JSON."""
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
@@ -225,23 +226,28 @@ def _child(
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers and arrays are fine answers too."""
+    """Accept NumPy's numbers and arrays in an answer."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     return repr(value)
 
 
 def allowed(seconds: float) -> float:
-    """When an answer still counts as in time, theirs and ours."""
+    """The latest second at which an answer counts as in time, for rivals and for drhg."""
     return seconds + max(0.1, 0.1 * seconds)
 
 
 def _await(
-    child: Any, pipe: connection.Connection, instance: Instance, seconds: float, wait: float
+    rival: Rival,
+    child: Any,
+    pipe: connection.Connection,
+    instance: Instance,
+    seconds: float,
+    wait: float,
 ) -> Outcome:
     try:
-        if not pipe.poll(PREPARE_SECONDS):
-            return Outcome("hung", error=f"not ready after {PREPARE_SECONDS:g} s")
+        if not pipe.poll(rival.prepare_seconds):
+            return Outcome("hung", error=f"not ready after {rival.prepare_seconds:g} s")
         message = pipe.recv_bytes()
         if message == b"ready":
             if not pipe.poll(seconds + wait):
@@ -255,7 +261,7 @@ def _await(
 
 
 def judged(message: bytes, instance: Instance, seconds: float) -> Outcome:
-    """An outcome from what a rival sent, trusted in nothing."""
+    """Check everything in a rival's message and turn it into an outcome."""
     try:
         answer = json.loads(message)
         if "error" in answer:

@@ -1,4 +1,4 @@
-"""Rows that last: one JSON line per instance and solver, with everything needed to run it again."""
+"""Rows on disk: one JSON line per instance and solver, with everything needed to run it again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def digest(value: object) -> str:
 
 @cache
 def provenance() -> Row:
-    """What is the same for all rows of a run: versions, commit and machine."""
+    """What all rows of a run have in common: version, commit and machine."""
     from drhg import __version__
 
     return {
@@ -79,7 +79,7 @@ def _cpu() -> str:
 
 
 def key_of(row: Row) -> tuple[str, str, str]:
-    """What must not be run twice: this instance, in this suite, with this configuration."""
+    """The key of a row; a job with the same key is not run again."""
     return row["suite"], row["instance"], row["config_hash"]
 
 

@@ -1,4 +1,4 @@
-"""Running a suite: what is not in the rows yet, row after row, here or on many machines."""
+"""Running a suite: every job that has no row yet, on this machine or on many."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from drhg.benchmark.jobs import Job, Method, row_of, run_job
+from drhg.benchmark.jobs import Job, Solver, row_of, run_job
 from drhg.benchmark.references import References
 from drhg.benchmark.rivals import Outcome
 from drhg.benchmark.rows import FAILED, Row, RowFile, key_of, provenance, read_rows
 from drhg.benchmark.suites import Choice, Suite
 from drhg.errors import DrhgError
-from drhg.workers import spread
+from drhg.parallel import spread
 
 Say = Callable[[str], None]
 
@@ -27,10 +27,6 @@ class Ran:
     new: int
     before: int  # rows that were there already
     failed: int  # of the new ones
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def known_references(choice: Choice, folder: Path) -> References:
@@ -74,7 +70,7 @@ def run_suite(
 def _announce(
     suite: Suite, jobs: list[Job], todo: list[Job], kept: list[Row], workers: int, say: Say
 ) -> None:
-    seconds = sum(job.method.time_limit or 0.0 for job in todo) / workers
+    seconds = sum(job.solver.time_limit or 0.0 for job in todo) / workers
     about = f", at least {seconds / 60:.0f} min" if seconds >= 60 else ""
     say(f"{suite.name}: {len(todo)} of {len(jobs)} rows to make{about}")
     others = {str(row.get("commit")) for row in kept} - {str(provenance()["commit"])}
@@ -89,7 +85,7 @@ def _announce(
 
 
 def described(row: Row) -> str:
-    """A row in a line."""
+    """A row as one line of text."""
     head = f"{row['set']} {row['instance']} {row['solver']}"
     if row["cost"] is None:
         return f"{head}: {row['status']}: {row.get('error', '')}"
@@ -99,29 +95,25 @@ def described(row: Row) -> str:
 
 
 def repeat(row: Row, suite: Suite, choice: Choice) -> Row:
-    """Run a row again, exactly as it was; only rows with a number of iterations can be."""
+    """Run a row again exactly as it was; only rows with a number of iterations can be repeated."""
     if row["max_iters"] is None and row["config"].get("time_limit") is not None:
         raise DrhgError(f"{row['instance']} ran for a time, which no second run repeats exactly")
     for part in suite.parts:
         if part.name == row["set"]:
             instance = part.find(row["instance"], choice)
             if instance is not None:
-                return run_job(Job(suite.name, part.name, instance, _method(row, choice)))
+                return run_job(Job(suite.name, part.name, instance, _solver(row)))
     raise DrhgError(f"{suite.name} has no instance {row['instance']} any more")
 
 
-def _method(row: Row, choice: Choice) -> Method:
+def _solver(row: Row) -> Solver:
+    """The solver of a row."""
     config = dict(row["config"])
     weights = config.pop("weights", None)
-    degree = config.pop("degree", None)
-    net = None
-    if "size-" in row["solver"]:
-        stem = next(word for word in row["solver"].split() if word.startswith("size-"))
-        net = str(choice.nets / f"{stem}.safetensors")
-    method = Method(
-        **config, degree=None if degree is None else (degree[0], degree[1]), net=net,
-        limit=row["limit"],
-    )  # fmt: skip
-    if method.config.get("weights") != weights:
+    changes = tuple(config.pop("changes", {}).items())
+    solver = Solver(
+        config.pop("solver"), **config, changes=changes, model=row.get("model"), limit=row["limit"]
+    )
+    if solver.config.get("weights") != weights:
         raise DrhgError(f"{row['instance']} ran with other weights ({weights})")
-    return method
+    return solver

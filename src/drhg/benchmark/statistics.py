@@ -1,4 +1,4 @@
-"""What is said about many rows: means, spreads, the rank-sum test."""
+"""Statistics of many rows: means, spreads, the rank-sum test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from drhg.benchmark.references import BEST_RIVAL, HERE, Reference
 from drhg.benchmark.rivals import RIVALS
 from drhg.benchmark.rows import LATE, OK, Row
 
-NON_OPTIMAL = 1e-4  # percent above the reference that count as not optimal
 START = "start"  # the limit of a first solution: none
 
 
@@ -64,9 +63,9 @@ class Line:
     def values(self, name: str) -> list[float]:
         return [row[name] for row in self.valid if row.get(name) is not None]
 
-    @property
-    def non_optimal(self) -> int:
-        return sum(gap > NON_OPTIMAL for gap in self.values("gap"))
+    def non_optimal(self, tolerance: float) -> int:
+        """How many rows are more than `tolerance` percent above their reference."""
+        return sum(gap > tolerance for gap in self.values("gap"))
 
     @property
     def kinds(self) -> list[str]:
@@ -74,7 +73,7 @@ class Line:
 
 
 def paired(ours: Line, theirs: Line, name: str = "gap") -> tuple[list[float], list[float]]:
-    """Both lines' values on the instances that both solved, never on different ones."""
+    """The values of both lines on the instances that both solved."""
     a = {row["instance"]: row[name] for row in ours.valid if row.get(name) is not None}
     b = {row["instance"]: row[name] for row in theirs.valid if row.get(name) is not None}
     common = [instance for instance in a if instance in b]
@@ -90,7 +89,7 @@ def verdict(ours: Sequence[float], theirs: Sequence[float]) -> str:
 
 
 def with_references(rows: Iterable[Row]) -> list[Row]:
-    """Gaps against what others found: nothing of ours is measured against ours alone.
+    """Fill in references and gaps; no cost of drhg is measured against costs of drhg alone.
 
     A long run of a rival is no proof: where any row is better, that row is the reference of all.
     Without a long run the best row of a rival is, and without one of those there is no gap.
@@ -129,7 +128,7 @@ def lines_of(rows: Iterable[Row], total: str | None = None) -> list[Line]:
 
 
 def counterpart(line: Line, lines: Sequence[Line]) -> Line | None:
-    """Our line that this one is compared with: same set, same limit; any limit for a start."""
+    """The line of drhg to compare this one with: same set and limit (any limit for a start)."""
     if line.ours:
         return None
     here = [other for other in lines if other.ours and other.set == line.set]

@@ -14,8 +14,8 @@ from typing import Any
 
 import typer
 
+from drhg.cli.report import say
 from drhg.errors import DrhgError
-from drhg.report import say
 
 OK, SOME_FAILED, USAGE, BAD_INPUT, INFEASIBLE, NO_SEARCH = range(6)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from drhg.errors import DrhgError, SolutionError
+from drhg.errors import DrhgError
 
 if TYPE_CHECKING:
     from drhg.problem import Instance
@@ -31,7 +31,7 @@ class Destination:
 
     def of(self, instance: Instance) -> Path:
         """The file to write, its name completed or, before any time is spent, refused."""
-        from drhg.io import suffix
+        from drhg.files.registry import check_solution_file
 
         usual = ".sol" if instance.is_cvrp else ".tour"
         path = self.path
@@ -39,12 +39,7 @@ class Destination:
             return path
         if self.in_folder or not path.suffix:
             path = path.with_name(path.name + usual)
-        elif suffix(path) not in (usual, ".json"):
-            reason = (
-                f"a solution of this {instance.problem.upper()} goes to a file that ends in "
-                f"{usual} or .json (perhaps with .gz)"
-            )
-            raise SolutionError(reason, file=str(path))
+        check_solution_file(path, instance)
         try:
             _refuse_what_is_no_file(path)
         except OSError as error:
@@ -60,30 +55,38 @@ def solutions(files: Sequence[Path], out: Path | None) -> list[Destination | Non
         if len(files) > 1:
             _refuse("--output", "several solutions do not go to standard output; name a folder.")
         return [Destination(out, False)]
-    if is_folder(len(files), out, "--output", (".tour", ".sol", ".json")):
+    from drhg.files.registry import SOLUTIONS
+
+    if is_folder(len(files), out, "--output", SOLUTIONS):
         return [Destination(path, True) for path in _inside(files, out, "--output", "")]
     try_file(out, "--output")
     return [Destination(out, False)]
 
 
-def pictures(files: Sequence[Path], out: Path | None) -> list[Path | None]:
-    """Where the picture of each file goes."""
+def pictures(
+    files: Sequence[Path],
+    out: Path | None,
+    option: str = "--plot",
+    kinds: Sequence[str] = PICTURES,
+) -> list[Path | None]:
+    """Where the picture of each file goes, or another file of one of these kinds."""
     if out is None:
         return [None] * len(files)
-    if is_folder(len(files), out, "--plot", PICTURES):
-        found = _inside(files, out, "--plot", ".png")
+    if is_folder(len(files), out, option, kinds):
+        found = _inside(files, out, option, kinds[0])
         for path in found:
-            try_file(path, "--plot")
+            try_file(path, option)
         return list(found)
-    if out.suffix.lower() not in PICTURES:
-        _refuse("--plot", f"{out} is no picture; it may end in {', '.join(PICTURES)}.")
-    try_file(out, "--plot")
+    if out.suffix.lower() not in kinds:
+        what = "picture" if kinds is PICTURES else "map"
+        _refuse(option, f"{out} is no {what}; it may end in {', '.join(kinds)}.")
+    try_file(out, option)
     return [out]
 
 
 def is_folder(count: int, out: Path, option: str, known: Iterable[str]) -> bool:
     """Whether files of so many instances go to a folder; refuses one file for many of them."""
-    from drhg.io import suffix
+    from drhg.files.paths import suffix
 
     if os.path.isdir(out):  # unlike `out.is_dir()`, it bears a name that is too long
         return True
@@ -107,7 +110,7 @@ def _inside(files: Sequence[Path], folder: Path, option: str, suffix: str) -> li
 
 def name_of(path: Path) -> str:
     """What the results of an instance are called, if nothing else is said."""
-    from drhg.io import stem
+    from drhg.files.paths import stem
 
     return "stdin" if path == STANDARD else stem(path)
 

@@ -1,32 +1,29 @@
-"""The commands about networks: `drhg label | train | models`."""
+"""The commands about networks: `drhg label | train | models | import-weights`."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from drhg.cli.help_pages import App, epilog
+from drhg.cli.report import print_table, say
 from drhg.cli.shell import BAD_INPUT, OK, STOP, Format, blaming
-from drhg.cli.targets import try_folder
+from drhg.cli.targets import try_file, try_folder
 from drhg.errors import DrhgError, ModelError
-from drhg.help_pages import App, epilog
-from drhg.report import print_table, say
+from drhg.parallel import cores
 
 if TYPE_CHECKING:
-    from drhg.weights import Weights
+    from drhg.network.weights import Weights
 
 app = App()
 
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, metavar="N", help="By default all cores.")
 ]
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @app.command(
@@ -79,8 +76,8 @@ def label(
 @app.command(
     epilog=epilog(
         [
-            ("drhg train configs/economy.toml --data labels --out run", "until Ctrl-C"),
-            ("drhg train configs/economy.toml --data labels --out run --resume", "go on"),
+            ("drhg train economy --data labels --out run", "until Ctrl-C"),
+            ("drhg train economy --data labels --out run --resume", "go on"),
             ("drhg train ... --resume --decay", "make weights to release"),
             ("drhg plot --training run/log.jsonl -o curve.png", "the curve"),
             ("torchrun --nproc-per-node 2 -m drhg train ...", "two processes or GPUs"),
@@ -91,8 +88,8 @@ def label(
     )
 )
 def train(
-    config: Annotated[
-        Path, typer.Argument(metavar="CONFIG", help="A TOML file, as in configs/.")
+    recipe: Annotated[
+        str, typer.Argument(metavar="RECIPE", help="economy, paper, ..., or a TOML file.")
     ],
     data: Annotated[Path, typer.Option("--data", metavar="FOLDER", help="Shards of labels.")],
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="For log and checkpoints.")],
@@ -125,12 +122,13 @@ def train(
 ) -> None:  # fmt: skip
     """Train a network that repairs, from labels."""
     try_folder(out, "--out")
-    with blaming(config):
-        config.read_bytes()  # before torch is loaded, which takes seconds
-    with STOP.patient(), blaming(config):
-        trainer = _trainer()
-        trainer.train(
-            trainer.read_config(config), data, out,
+    from drhg.training.recipe import find, read_recipe
+
+    with blaming(Path(recipe)):
+        found = read_recipe(find(recipe))  # before torch is loaded, which takes seconds
+    with STOP.patient(), blaming(Path(recipe)):
+        _run().train(
+            found, data, out,
             resume=resume, decay=decay, init=init, minutes=minutes, steps=steps,
             threads=threads or cores(), device=device, tensorboard=tensorboard,
             should_stop=STOP.requested, report=_show,
@@ -138,10 +136,10 @@ def train(
     raise typer.Exit(STOP.exit_code)
 
 
-def _trainer() -> Any:
-    """The training module; it is the only one that cannot do without torch."""
+def _run() -> Any:
+    """The training loop, which cannot do without torch."""
     try:
-        from drhg.training import trainer
+        from drhg.training import run
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != "torch":
             raise
@@ -149,7 +147,7 @@ def _trainer() -> Any:
             "training needs torch: install the extra `train` (pip install '.[train]' in a "
             "checkout of drhg)"
         ) from None
-    return trainer
+    return run
 
 
 def _show(entry: dict[str, Any]) -> None:
@@ -180,7 +178,7 @@ def models(
     ] = Format.table,
 ) -> None:
     """List weights and verify them: hashes, shapes, numbers."""
-    from drhg import weights
+    from drhg.network import weights
 
     with blaming(weights.FOLDER):
         names = sorted(weights.manifest()) if model is None else [model]
@@ -200,6 +198,36 @@ def models(
         least = ("sha256", "network", "parameters", "gaps")
         print_table(headings, [_cells(row) for row in found], least)
     raise typer.Exit(BAD_INPUT if failed else OK)
+
+
+@app.command(
+    name="import-weights",
+    epilog=epilog(
+        [
+            ("drhg import-weights checkpoint-100.pt theirs.safetensors", "the paper's, for tours"),
+            ("drhg solve a.tsp -m neural --set repair.model=theirs.safetensors", "solve with it"),
+        ],
+        "Nothing in the file is executed, and torch is not needed to read it. Known are the\n"
+        "network for tours of the paper's public code, and the state dict of our own `paper`;\n"
+        "the public code's network for routes is not known here, and refused.",
+    ),
+)
+def import_weights(
+    file: Annotated[Path, typer.Argument(metavar="FILE.pt", help="A checkpoint of torch.")],
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="Weights to write (.safetensors).")],
+) -> None:
+    """Take over a checkpoint of the paper's network as weights."""
+    from drhg.network import weights
+    from drhg.network.torch_file import paper_weights, read_state_dict
+
+    try_file(output, "OUT")
+    with blaming(file):
+        config, tensors = paper_weights(read_state_dict(file))
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        card = {"data": f"imported from {file.name}, sha256 {digest}", "k": [20, 1000]}
+    with blaming(output):
+        weights.write_weights(output, config, tensors, card)
+    say(f"{output}: {config.layers} layers, {sum(t.size for t in tensors.values()):,} parameters")
 
 
 def _row(found: Weights) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from drhg.help_pages import App, epilog
-from drhg.report import Bar
+from drhg.cli.help_pages import App, epilog
+from drhg.cli.report import Bar
 
 app = App()
 
@@ -17,7 +17,7 @@ app = App()
     epilog=epilog(
         [
             ("drhg warmup", "everything, once per version and machine"),
-            ("drhg warmup tsp cvrp", "only what `drhg solve` needs without --repair"),
+            ("drhg warmup tsp cvrp", "only what `drhg solve` needs with the method auto"),
         ],
         "Whatever needs what is not compiled yet compiles it first, before its time limit begins.\n"
         "An interrupted warm-up goes on where it stopped.",
@@ -33,14 +33,14 @@ def warmup(
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress.")] = False,
 ) -> None:  # fmt: skip
     """Compile everything that `drhg solve` needs, so that no later run has to."""
-    warming = import_module("drhg.precompile")
+    warming = import_module("drhg.kernels.warmup")
     unknown = [method for method in methods or () if method not in warming.METHODS]
     if unknown:
         known = ", ".join(warming.METHODS)
         raise typer.BadParameter(f"{unknown[0]!r} is not one of: {known}.", param_hint="METHOD")
     with Bar("compiled", quiet) as bar:
         seconds = warming.warmup(methods or None, on_progress=bar)
-    from drhg.compiled import CACHE_FOLDER
+    from drhg.kernels.cache import CACHE_FOLDER
 
     if bar.done:
         print(f"compiled in {seconds:.0f} s; kept in {CACHE_FOLDER}")

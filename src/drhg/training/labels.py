@@ -20,17 +20,15 @@ import numpy as np
 import numpy.typing as npt
 
 from drhg.errors import DrhgError, ModelError
-from drhg.generate import uniform_cvrp
-from drhg.library import FINE, SOLVERS, Small
+from drhg.files import atomic_write
+from drhg.parallel import spread
 from drhg.problem import Instance, Solution, validated
-from drhg.weights import write_bytes
-from drhg.workers import spread
+from drhg.problem.generate import uniform_cvrp
+from drhg.repair.solvers import LONGEST_DISTANCE, SOLVERS, SmallProblem
 
 SHARD = 20_000  # instances per shard
 LARGEST = 65_535  # what fast_tsp takes as a distance
 SAVE_EVERY = 120.0  # seconds
-SHOW_EVERY = 10.0
-PATIENCE = 60.0  # times as long as asked for
 
 
 def seconds_for(n: int, routes: bool = False) -> float:
@@ -57,8 +55,8 @@ def plan_of(instance: Instance, seconds: float) -> npt.NDArray[np.int64]:
     """Near-optimal routes by hygese, one after the other with the depot 0 between them, then -1."""
     i = np.arange(instance.n)
     apart = instance.distance(i[:, None], i[None, :])
-    matrix = np.rint(apart * (FINE / max(1e-9, apart.max()))).astype(np.int64)
-    small = Small(matrix, instance.demand, instance.capacity or 0, xy=instance.xy)
+    matrix = np.rint(apart * (LONGEST_DISTANCE / max(1e-9, apart.max()))).astype(np.int64)
+    small = SmallProblem(matrix, instance.demand, instance.capacity or 0, xy=instance.xy)
     found = SOLVERS["hygese"].prepare(small, seconds, 0, 1)()
     try:
         routes = validated(instance, Solution(found)).routes
@@ -85,14 +83,18 @@ def _label(job: Job) -> list[npt.NDArray[np.int64]]:
 
 
 def _labelled(
-    jobs: Sequence[Job], workers: int, ray: str | None, should_stop: Callable[[], bool]
+    jobs: Sequence[Job],
+    workers: int,
+    ray: str | None,
+    patience: float,
+    should_stop: Callable[[], bool],
 ) -> Iterator[list[npt.NDArray[np.int64]]]:
     """The labels of each job, in turn; jobs are done side by side, in processes or on a cluster."""
-    patience = PATIENCE * (1.0 + max(seconds * len(some) for some, seconds in jobs))
+    longest = patience * (1.0 + max(seconds * len(some) for some, seconds in jobs))
     heard = time.monotonic()
 
     def stopped() -> bool:
-        if time.monotonic() - heard > patience:
+        if time.monotonic() - heard > longest:
             raise ModelError("the labelling solver does not come back")
         return should_stop()
 
@@ -133,7 +135,8 @@ def _save(
         named["tours"] = rows.astype(kind)
     counts: dict[str, Any] = {"seed": seed, "n": n, "count": len(rows)}
     np.savez_compressed(data, **counts, **named)
-    write_bytes(path, data.getvalue())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(path, data.getvalue())
 
 
 def label(
@@ -146,6 +149,8 @@ def label(
     seconds: float | None = None,
     workers: int = 2,
     ray: str | None = None,
+    patience: float = 60.0,
+    show_every: float = 10.0,
     report: Callable[[str], None] = print,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> list[Path]:
@@ -153,8 +158,9 @@ def label(
 
     With `routes` these are CVRPs of n customers. What is there already is kept. `seconds` is per
     instance (see `seconds_for`). Asked to stop, it saves what is done and returns. A solver that
-    does not come back (hygese on two customers) ends the run with what was saved. `ray` is the
-    address of a cluster, or "local".
+    needs `patience` times as long as it was asked to take (hygese on two customers) ends the run
+    with what was saved. `ray` is the address of a cluster, or "local". `show_every` is in
+    seconds.
     """
     if n < (5 if routes else 3) or count < 1:
         raise ModelError(f"cannot label {count} instances of {n} nodes")
@@ -172,14 +178,14 @@ def label(
         saved, shown, kept = time.monotonic(), time.monotonic(), len(fresh)
         few = max(1, min(64, int(1 / spent)))  # what is begun is lost when it stops
         jobs = [(problems[at : at + few], spent) for at in range(len(fresh), size, few)]
-        for rows in _labelled(jobs, workers, ray, should_stop):
+        for rows in _labelled(jobs, workers, ray, patience, should_stop):
             fresh += rows
             done += len(rows)
             now = time.monotonic()
             if now - saved > SAVE_EVERY:
                 _save(path, number, n, np.stack(fresh), problems)
                 saved, kept = now, len(fresh)
-            if now - shown > SHOW_EVERY or len(fresh) == size:
+            if now - shown > show_every or len(fresh) == size:
                 left = (todo - done) * (now - begin) / done
                 report(f"{path.name}: {len(fresh)} of {size}, {left / 60:.0f} min to go")
                 shown = now

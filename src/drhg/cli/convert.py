@@ -1,0 +1,100 @@
+"""The command between formats: `drhg convert`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from drhg.cli.help_pages import App, epilog
+from drhg.cli.report import say
+from drhg.cli.shell import blaming
+from drhg.cli.targets import try_file, try_folder
+
+if TYPE_CHECKING:
+    from drhg.files.research import Solved
+
+app = App()
+
+MANY = (".txt", ".npz")  # suffixes of files that hold many problems
+
+
+@app.command(
+    epilog=epilog(
+        [
+            ("drhg convert cities.tsp cities.json", "a problem in another format"),
+            ("drhg convert test_tsp100.txt folder", "every line to a .tsp and a .tour"),
+            ("drhg convert test_cvrp100.txt folder --to json", "to other files"),
+            ("drhg convert folder/*.tsp all.txt", "problems and the .tour beside each to lines"),
+            ("drhg convert lehd.txt kit.txt --to ml4co", "from one research format to another"),
+        ],
+        "Research formats hold many problems: lehd (LEHD, DRHG), ml4co (ML4CO-Kit), rl4co (.npz).\n"
+        "A solution travels with its problem where the format has room for it.",
+    )
+)
+def convert(
+    inputs: Annotated[list[Path], typer.Argument(metavar="IN...", help="Problems, any format.")],
+    output: Annotated[
+        Path, typer.Argument(metavar="OUT", help="A file; for many problems .txt, .npz, a folder.")
+    ],
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="FORMAT", help="lehd, ml4co, rl4co, or a suffix: tsp, json."),
+    ] = None,
+) -> None:
+    """Convert problems, with their solutions, from one format to another."""
+    from drhg.files import stem, write_instance, write_solution
+    from drhg.files.research import FORMATS, write_many
+
+    many = to in FORMATS or output.suffix.lower() in MANY
+    named: list[tuple[str, Solved]] = []
+    for path in inputs:
+        with blaming(path):
+            found = _read(path)
+        width = len(str(len(found)))
+        named += (
+            [(f"{stem(path)}-{i:0{width}}", one) for i, one in enumerate(found, 1)]
+            if path.suffix.lower() in MANY
+            else [(stem(path), found[0])]
+        )
+    solved = [one for _, one in named]
+    if many:
+        try_file(output, "OUT")
+        with blaming(output):
+            write_many(output, solved, to or ("rl4co" if output.suffix == ".npz" else "lehd"))
+        say(f"{output}: {_count(solved)}")
+        return
+    single = len(named) == 1 and not output.is_dir() and output.suffix != ""
+    if not single:
+        try_folder(output, "OUT")
+        output.mkdir(parents=True, exist_ok=True)
+    for name, (instance, solution) in named:
+        kind = f".{to}" if to else ".vrp" if instance.is_cvrp else ".tsp"
+        target = output if single else output / f"{name}{kind}"
+        with blaming(target):
+            write_instance(target, instance)
+            if solution is not None:
+                beside = target.with_suffix(".sol" if instance.is_cvrp else ".tour")
+                write_solution(beside, instance, solution)
+    say(f"{output}: {_count(solved)}")
+
+
+def _read(path: Path) -> list[Solved]:
+    """The problems of a file; of a single one with the solution that lies beside it."""
+    from drhg.files import read, read_solution
+    from drhg.files.research import Solved, read_many
+    from drhg.problem import validated
+
+    if path.suffix.lower() in MANY:
+        return read_many(path)
+    instance = read(path)
+    beside = path.with_suffix(".sol" if instance.is_cvrp else ".tour")
+    if not beside.exists():
+        return [Solved(instance, None)]
+    return [Solved(instance, validated(instance, read_solution(beside, instance)))]
+
+
+def _count(solved: list[Solved]) -> str:
+    problems, solutions = len(solved), sum(solution is not None for _, solution in solved)
+    return f"{problems} problem{'s' * (problems > 1)}, {solutions} solved"

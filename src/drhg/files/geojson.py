@@ -1,0 +1,168 @@
+"""GeoJSON (RFC 7946): stops as points, routes as lines; latitude and longitude only."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from drhg.errors import InstanceError
+from drhg.files.json import load_json
+from drhg.files.messages import errors_as, fail, quoted
+from drhg.files.routes import name_of_node, positions, route_rows, stops_of
+from drhg.files.tsplib import plain
+from drhg.problem import Cost, Instance, Metric, Solution, cvrp, tsp
+
+_FIELDS = ("capacity", "vehicles", "max_distance", "service_time", "comment")
+
+
+def _point(lonlat: list[float], properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "Feature",
+        "geometry": {"type": "Point", "coordinates": lonlat},
+        "properties": properties,
+    }
+
+
+def degrees_of(instance: Instance) -> list[list[float]]:
+    """Longitude and latitude of every node, or an error where there are none."""
+    found = positions(instance)
+    if found is None or not found[1]:
+        fail("GeoJSON is for latitude and longitude, which this instance does not have")
+    spots: list[list[float]] = found[0].tolist()
+    return spots
+
+
+def _stop(instance: Instance, node: int) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": name_of_node(instance, node), "node": node}
+    if instance.demand is not None:
+        if node == instance.depot:
+            return row | {"kind": "depot"}
+        row["demand"] = instance.demand[node].item() / instance.demand_scale
+    return row | {"kind": "stop"}
+
+
+def instance_to_geojson(instance: Instance) -> str:
+    """Stops as points, from which `instance_from_geojson` gives back the same instance."""
+    if instance.metric is not Metric.HAVERSINE:
+        fail(f"a GeoJSON instance has great-circle distances, this one {instance.metric.name}")
+    spots = degrees_of(instance)
+    scale = instance.demand_scale
+    facts = {name: getattr(instance, name) for name in _FIELDS if getattr(instance, name)}
+    if instance.capacity is not None:
+        facts["capacity"] = instance.capacity / scale
+    found = {
+        "type": "FeatureCollection",
+        "name": instance.name,
+        "drhg": {"named": instance.names is not None, **facts},
+        "features": [_point(spots[i], _stop(instance, i)) for i in range(instance.n)],
+    }
+    return json.dumps(found, ensure_ascii=False) + "\n"
+
+
+def instance_from_geojson(data: bytes, *, file: str | None = None) -> Instance:
+    """The points of a FeatureCollection as stops: with demands and a capacity, or a TSP.
+
+    Properties `name` and `demand` are read; the depot is the point of kind "depot", or the first.
+    """
+    with errors_as(InstanceError, file):
+        found = load_json(plain(data))
+        if not isinstance(found, dict) or found.get("type") != "FeatureCollection":
+            fail("the GeoJSON is no FeatureCollection")
+        facts = found.get("drhg") or {}
+        features = found.get("features")
+        if not isinstance(facts, dict) or not isinstance(features, list):
+            fail("the GeoJSON has no list of features")
+        points = [one for one in features if _is_point(one)]
+        if not points:
+            fail("the GeoJSON has no point")
+        xy = []
+        for number, one in enumerate(points, start=1):
+            spot = one["geometry"].get("coordinates")
+            if not (isinstance(spot, list) and len(spot) in (2, 3) and all(map(_is_real, spot))):
+                fail(f"point {number}: its coordinates are not longitude and latitude")
+            xy.append([float(spot[1]), float(spot[0])])
+        about = [one.get("properties") or {} for one in points]
+        if not all(isinstance(one, dict) for one in about):
+            fail("the properties of a point are an object")
+        names = None
+        if facts.get("named", True) and all("name" in one for one in about):
+            names = [str(one["name"]) for one in about]
+        name = found.get("name") if isinstance(found.get("name"), str) else "stops"
+        kept: dict[str, Any] = {"metric": Metric.HAVERSINE, "name": name, "names": names}
+        demands = [one.get("demand") for one in about]
+        if all(demand is None for demand in demands):
+            made = tsp(xy, **kept)
+        else:
+            home = [i for i, one in enumerate(about) if one.get("kind") == "depot"] or [0]
+            if "capacity" not in facts:
+                fail('stops with demands need {"drhg": {"capacity": ...}} beside the features')
+            for number, demand in enumerate(demands, start=1):
+                if demand is not None and not _is_real(demand):
+                    fail(f"point {number}: the demand {quoted(str(demand))} is no number")
+            limits = {key: facts[key] for key in _FIELDS[1:4] if key in facts}
+            made = cvrp(
+                xy, np.array([demand or 0 for demand in demands]), facts["capacity"],
+                depot=home[0], **limits, **kept,
+            )  # fmt: skip
+        return replace(made, comment=facts.get("comment", ""))
+
+
+def _is_point(feature: Any) -> bool:
+    geometry = feature.get("geometry") if isinstance(feature, dict) else None
+    return isinstance(geometry, dict) and geometry.get("type") == "Point"
+
+
+def _is_real(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < 1e15
+
+
+def solution_to_geojson(instance: Instance, solution: Solution, cost: Cost) -> dict[str, Any]:
+    """Routes as lines with their load, length and stops; then the stops, with where they come.
+
+    A line that crosses the date line is cut there into two, as the standard asks.
+    """
+    spots = degrees_of(instance)
+    features: list[dict[str, Any]] = []
+    for row, route in zip(route_rows(instance, solution), solution.routes, strict=True):
+        nodes = route.tolist()
+        path = [instance.depot, *nodes, instance.depot] if instance.is_cvrp else [*nodes, nodes[0]]
+        lines = _cut_at_date_line([spots[node] for node in path])
+        about: dict[str, Any] = {"kind": "route", "route": row.route, "stops": row.stops}
+        if instance.is_cvrp:
+            about["load"] = row.load
+        geometry = (
+            {"type": "LineString", "coordinates": lines[0]}
+            if len(lines) == 1
+            else {"type": "MultiLineString", "coordinates": lines}
+        )
+        about["distance"] = row.distance
+        features.append({"type": "Feature", "geometry": geometry, "properties": about})
+    if instance.is_cvrp:
+        features.append(_point(spots[instance.depot], _stop(instance, instance.depot)))
+    for stop in stops_of(instance, solution):
+        about = _stop(instance, stop.node) | {"route": stop.route, "position": stop.position}
+        if instance.is_cvrp:
+            about["load"] = stop.load
+        features.append(_point(spots[stop.node], about | {"distance": stop.distance}))
+    return {
+        "type": "FeatureCollection", "name": instance.name, "cost": cost, "features": features
+    }  # fmt: skip
+
+
+def _cut_at_date_line(path: list[list[float]]) -> list[list[list[float]]]:
+    """A path as pieces none of which jumps from one edge of the map to the other."""
+    pieces = [[path[0]]]
+    for here, there in itertools.pairwise(path):
+        if abs(there[0] - here[0]) > 180:
+            edge = 180.0 if here[0] > 0 else -180.0
+            ahead = there[0] + 2 * edge  # where it would be without the jump
+            share = (edge - here[0]) / (ahead - here[0])
+            latitude = here[1] + share * (there[1] - here[1])
+            pieces[-1].append([edge, latitude])
+            pieces.append([[-edge, latitude]])
+        pieces[-1].append(there)
+    return pieces

@@ -1,0 +1,70 @@
+"""A solution as one HTML page: a map to move around in, and a table of the routes.
+
+The page asks for nothing from any network, unless its reader turns the street map on.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from drhg.files.messages import fail
+from drhg.files.routes import positions, route_rows, stops_of
+from drhg.problem import Cost, Floats, Instance, Metric, Solution
+
+
+def format_map(instance: Instance, solution: Solution, cost: Cost) -> str:
+    """The page, whole in itself; the script in it draws what `_facts` says."""
+    facts = json.dumps(_facts(instance, solution, cost), ensure_ascii=False, separators=(",", ":"))
+    page = resources.files("drhg.files").joinpath("map.html").read_text(encoding="utf-8")
+    head, middle, tail = page.partition("$DATA")
+    title = html.escape(f"{instance.name}: {len(solution.routes)} routes")
+    return head.replace("$TITLE", title) + facts.replace("<", "\\u003c") + tail if middle else page
+
+
+def coordinates_of(instance: Instance) -> tuple[Floats, bool]:
+    """Where the nodes are and whether that is on the globe, or an error where nobody knows."""
+    found = positions(instance)
+    if found is None:
+        fail(f"{instance.name} has distances but no coordinates to draw")
+    return found
+
+
+def _facts(instance: Instance, solution: Solution, cost: Cost) -> dict[str, Any]:
+    spots, globe = coordinates_of(instance)
+    digits = 6 if globe else max(0, 6 - _magnitude(float(np.ptp(spots))))
+    ends = [[], []] if not len(spots) else np.round(spots, digits).T.tolist()
+    scale = instance.demand_scale
+    along: list[tuple[list[float], list[float]]] = [([], []) for _ in solution.routes]
+    places = max(0, 5 - _magnitude(float(cost)))
+    for stop in stops_of(instance, solution):
+        along[stop.route - 1][0].append(round(stop.load, 6))
+        along[stop.route - 1][1].append(round(stop.distance, places))
+    routes = [
+        {"nodes": route.tolist(), "load": load, "distance": far, "length": round(row.distance, 3)}
+        for route, row, (load, far) in zip(
+            solution.routes, route_rows(instance, solution), along, strict=True
+        )
+    ]
+    return {
+        "name": instance.name,
+        "cost": cost,
+        "metres": instance.metric is Metric.HAVERSINE,
+        "globe": globe,
+        "x": ends[0],
+        "y": ends[1],
+        "names": instance.names,
+        "depot": instance.depot if instance.is_cvrp else -1,
+        "demand": None if instance.demand is None else (instance.demand / scale).tolist(),
+        "capacity": None if instance.capacity is None else instance.capacity / scale,
+        "routes": routes,
+    }
+
+
+def _magnitude(value: float) -> int:
+    """The power of ten of a number: 3 of 1234, 0 of nothing."""
+    return int(np.floor(np.log10(value))) if value > 0 else 0

@@ -1,0 +1,169 @@
+"""Solutions as tables: what every route carries, how long it is, and its stops one by one."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any
+
+import numpy as np
+
+from drhg.errors import SolutionError
+from drhg.files.messages import errors_as, fail, quoted
+from drhg.files.tables import Table, parse_table
+from drhg.problem import Floats, Instance, Ints, Metric, Solution
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A stop of a route, and what the vehicle has done when it is served."""
+
+    route: int  # from 1
+    position: int  # in the route, from 1
+    node: int
+    name: str  # the node's number from 0 if it has none
+    load: float  # so far, this stop's included; of a TSP 0
+    distance: float  # from the depot, or the first stop of a tour, to here
+
+
+@dataclass(frozen=True)
+class RouteRow:
+    """A route in one line."""
+
+    route: int  # from 1
+    stops: int
+    load: float
+    distance: float  # back to the depot, or the first stop, included
+    first: str
+    last: str
+
+
+def name_of_node(instance: Instance, node: int) -> str:
+    return str(node) if instance.names is None else instance.names[node]
+
+
+def positions(instance: Instance) -> tuple[Floats, bool] | None:
+    """Where nodes are: (longitude, latitude) and True, or (x, y) and False; None if unknown."""
+    if instance.xy is None:
+        return None
+    if instance.degrees:
+        return np.asarray(instance.xy[:, ::-1]), True
+    if instance.metric is Metric.GEO:
+        assert instance._radians is not None
+        return np.asarray(np.degrees(instance._radians)[:, ::-1]), True
+    return instance.xy, False
+
+
+def _along(instance: Instance, route: Ints) -> tuple[list[float], float, list[float]]:
+    """The distance to each stop, that of the whole route, and the load after each stop."""
+    path = np.insert(route, 0, instance.depot) if instance.is_cvrp else route
+    legs = np.asarray(instance.distance(path, np.roll(path, -1)), np.float64)
+    so_far = np.concatenate(([0.0], np.cumsum(legs[:-1])))
+    if instance.demand is None:
+        return so_far.tolist(), float(legs.sum()), [0.0] * len(route)
+    load = np.cumsum(instance.demand[route]) / instance.demand_scale
+    return so_far[1:].tolist(), float(legs.sum()), load.tolist()
+
+
+def stops_of(instance: Instance, solution: Solution) -> Iterator[Stop]:
+    """All stops, route after route, in the order in which they are visited."""
+    for number, route in enumerate(solution.routes, start=1):
+        so_far, _, load = _along(instance, route)
+        for place, node in enumerate(route.tolist()):
+            name = name_of_node(instance, node)
+            yield Stop(number, place + 1, node, name, load[place], so_far[place])
+
+
+def route_rows(instance: Instance, solution: Solution) -> list[RouteRow]:
+    """What each route carries and how long it is."""
+    rows = []
+    for number, route in enumerate(solution.routes, start=1):
+        _, length, load = _along(instance, route)
+        ends = [name_of_node(instance, int(route[at])) for at in (0, -1)]
+        rows.append(RouteRow(number, len(route), load[-1], length, *ends))
+    return rows
+
+
+def stop_table(instance: Instance, solution: Solution) -> dict[str, list[Any]]:
+    """The columns of a table with one row per stop; coordinates and loads where there are any."""
+    stops = list(stops_of(instance, solution))
+    table: dict[str, list[Any]] = {
+        "route": [stop.route for stop in stops],
+        "position": [stop.position for stop in stops],
+        "node" if instance.names is None else "name": [stop.name for stop in stops],
+    }
+    nodes = [stop.node for stop in stops]
+    if instance.xy is not None:
+        axes = ("lat", "lon") if instance.degrees else ("x", "y")
+        table |= dict(zip(axes, instance.xy[nodes].T.tolist(), strict=True))
+    if instance.demand is not None:
+        table["demand"] = (instance.demand[nodes] / instance.demand_scale).tolist()
+        table["load"] = [stop.load for stop in stops]
+    digits = 0 if instance.integral else 6
+    table["distance"] = [round(stop.distance, digits) for stop in stops]
+    return table
+
+
+def format_routes(instance: Instance, solution: Solution) -> str:
+    """A solution as CSV, one row per stop; `parse_routes` gives back the same solution."""
+    table = stop_table(instance, solution)
+    out = StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(table)
+    writer.writerows(zip(*(map(_short, column) for column in table.values()), strict=True))
+    return out.getvalue()
+
+
+def _short(value: Any) -> str:
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def parse_routes(data: bytes, instance: Instance, *, file: str | None = None) -> Solution:
+    """The solution of a CSV with columns route, position and name (or node), in any order of rows.
+
+    Other columns are not looked at. Nodes are checked to exist; `problem.check` does more.
+    """
+    with errors_as(SolutionError, file):
+        table = parse_table(data)
+        place = {heading.casefold(): i for i, heading in enumerate(table.header)}
+        who = "name" if "name" in place else "node"
+        missing = [one for one in ("route", "position", who) if one not in place]
+        if missing:
+            fail(f"no column {quoted(missing[0])}; needed: route, position, and name or node", 1)
+        numbers = [_whole(table, place[key]) for key in ("route", "position")]
+        nodes = _nodes(table, place[who], who, instance)
+        seen: dict[tuple[int, int], int] = {}
+        for where, line in zip(zip(*numbers, strict=True), table.lines, strict=True):
+            if seen.setdefault(where, line) != line:
+                fail(f"position {where[1]} of route {where[0]} is also on line {seen[where]}", line)
+        routes: dict[int, list[int]] = {}
+        for at in sorted(range(len(table)), key=lambda row: (numbers[0][row], numbers[1][row])):
+            routes.setdefault(numbers[0][at], []).append(nodes[at])
+        return Solution(list(routes.values()))
+
+
+def _whole(table: Table, at: int) -> list[int]:
+    found = []
+    for cell, line in zip(table.columns[at], table.lines, strict=True):
+        text = cell.strip()
+        if not (text.isascii() and text.isdigit() and len(text) < 10):
+            fail(f"column {quoted(table.header[at])}: {quoted(text)} is no whole number", line)
+        found.append(int(text))
+    return found
+
+
+def _nodes(table: Table, at: int, who: str, instance: Instance) -> list[int]:
+    """The nodes in a column of names, or of numbers from 0."""
+    if who == "node" or instance.names is None:
+        found = _whole(table, at)
+        for node, line in zip(found, table.lines, strict=True):
+            if node >= instance.n:
+                fail(f"node {node} is not one of 0 .. {instance.n - 1}", line)
+        return found
+    numbers: Mapping[str, int] = {name: i for i, name in enumerate(instance.names)}
+    for cell, line in zip(table.columns[at], table.lines, strict=True):
+        if cell.strip() not in numbers:
+            fail(f"column 'name': the instance has no stop {quoted(cell.strip())}", line)
+    return [numbers[cell.strip()] for cell in table.columns[at]]

@@ -1,0 +1,1 @@
+"""Local search on tours: candidate lists, k-opt moves, kicks."""

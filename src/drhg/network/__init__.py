@@ -1,0 +1,1 @@
+"""The learned repairer: its files, its compiled and torch forms, its decisions."""

@@ -1,0 +1,129 @@
+"""What a solution costs and which rules it breaks; shares no code with any search."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from drhg.errors import SolutionError
+from drhg.problem.arguments import Cost, Floats, Ints, from_zero
+from drhg.problem.instance import Instance, an_instance
+from drhg.problem.solution import Solution, a_solution
+
+
+def _end_to_end(solution: Solution) -> tuple[Ints, Ints]:
+    """All routes in one array, and where each begins: plans have thousands of short routes."""
+    sizes = [len(route) for route in solution.routes]
+    begins = np.cumsum([0, *sizes], dtype=np.int64)[:-1]
+    return np.concatenate([np.zeros(0, np.int64), *solution.routes]), begins
+
+
+def _route_lengths(instance: Instance, solution: Solution) -> Floats:
+    """Length of each route: closed for a TSP, from and to the depot for a CVRP."""
+    order, begins = _end_to_end(solution)
+    if not len(order):
+        return np.zeros(0)
+    if instance.is_cvrp:
+        order = np.insert(order, begins, instance.depot)
+        begins = begins + np.arange(len(begins))
+    after = np.roll(order, -1)
+    after[np.append(begins[1:], len(order)) - 1] = order[begins]
+    return np.add.reduceat(np.asarray(instance.distance(order, after), np.float64), begins)
+
+
+def cost(instance: Instance, solution: Solution) -> Cost:
+    """Total length, recomputed from scratch; an `int` for rounded metrics.
+
+    >>> import drhg
+    >>> square = drhg.tsp([[0, 0], [0, 1], [1, 1], [1, 0]])
+    >>> drhg.cost(square, drhg.Solution([[0, 1, 2, 3]]))
+    4.0
+    """
+    if unknown := _unknown_nodes(an_instance(instance), a_solution(solution)):
+        raise SolutionError(unknown[0])
+    total = _route_lengths(instance, solution).sum()
+    return round(float(total)) if instance.integral else float(total)
+
+
+def check(instance: Instance, solution: Solution) -> list[str]:
+    """Every violation of the instance's rules, in words; empty means the solution is valid.
+
+    Nodes count from 0; `files.messages.in_file_numbers` makes of it what a file's reader expects.
+
+    >>> import drhg
+    >>> drhg.check(drhg.tsp([[0, 0], [0, 1], [1, 1]]), drhg.Solution([[0, 1]]))
+    ['node 2 (counted from 0) is not visited']
+    """
+    unknown = _unknown_nodes(an_instance(instance), a_solution(solution))
+    n, found = instance.n, list(unknown)
+    order, _ = _end_to_end(solution)
+    visits = np.bincount(order[(order >= 0) & (order < n)], minlength=n)
+    if instance.is_cvrp:
+        if visits[instance.depot]:
+            found.append(f"the depot, {instance.called(instance.depot)}, stands inside a route")
+        visits[instance.depot] = 1
+    elif len(solution.routes) != 1:
+        found.append(f"a tour is one route, not {len(solution.routes)}")
+    found += [f"{instance.called(i)} is not visited" for i in np.flatnonzero(visits == 0)]
+    found += [
+        f"{instance.called(i)} is visited {visits[i]} times" for i in np.flatnonzero(visits > 1)
+    ]
+    if unknown:
+        return found
+    if instance.demand is not None and instance.capacity is not None:
+        found += _route_violations(instance, solution)
+    else:
+        found += _lost_fixed_edges(instance, solution)
+    return found
+
+
+def _unknown_nodes(instance: Instance, solution: Solution) -> list[str]:
+    order, begins = _end_to_end(solution)
+    outside = np.flatnonzero((order < 0) | (order >= instance.n))
+    routes = np.searchsorted(begins, outside, side="right")
+    return [
+        f"route {r} names {from_zero(order[at])}, which does not exist"
+        for at, r in zip(outside, routes, strict=True)
+    ]
+
+
+def _route_violations(instance: Instance, solution: Solution) -> list[str]:
+    assert instance.demand is not None
+    assert instance.capacity is not None
+    found, scale, routes = [], instance.demand_scale, solution.routes
+    order, begins = _end_to_end(solution)
+    loads = np.add.reduceat(instance.demand[order], begins) if len(begins) else begins
+    for r in np.flatnonzero(loads > instance.capacity):
+        load, capacity = int(loads[r]) / scale, instance.capacity / scale
+        found.append(f"route {r + 1} carries {load:g}, capacity is {capacity:g}")
+    if instance.max_distance is not None:
+        stops = np.array([len(route) for route in routes], np.int64)
+        lengths = _route_lengths(instance, solution) + instance.service_time * stops
+        for r in np.flatnonzero(lengths > instance.max_distance * (1 + 1e-9)):
+            allowed = f"allowed is {instance.max_distance:g}"
+            found.append(f"route {r + 1} is {lengths[r]:g} long, {allowed}")
+    if instance.vehicles is not None and len(routes) > instance.vehicles:
+        found.append(f"{len(routes)} routes, but only {instance.vehicles} vehicles")
+    return found
+
+
+def _lost_fixed_edges(instance: Instance, solution: Solution) -> list[str]:
+    if not instance.fixed_edges:
+        return []
+    present = set()
+    for route in solution.routes:
+        for a, b in zip(route.tolist(), np.roll(route, -1).tolist(), strict=True):
+            present.add((min(a, b), max(a, b)))
+    return [
+        f"the fixed edge of {instance.called(a, b)} is missing"
+        for a, b in instance.fixed_edges
+        if (a, b) not in present
+    ]
+
+
+def validated(instance: Instance, solution: Solution) -> Solution:
+    """The same solution, or a `SolutionError` that names what is wrong with it."""
+    found = check(instance, solution)
+    if found:
+        more = f" (and {len(found) - 5} more)" if len(found) > 5 else ""
+        raise SolutionError("; ".join(found[:5]) + more)
+    return solution

@@ -1,0 +1,1 @@
+"""Strategies: loops that improve a solution."""

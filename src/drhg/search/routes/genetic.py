@@ -1,0 +1,202 @@
+"""Hybrid genetic search (Vidal 2022) for small plans.
+
+A child keeps a stretch of one parent's sequence of customers and takes the rest in the order of the
+other; cut into routes at the least cost, it is improved by a local search that may exceed limits at
+a penalty. Most of its routes are those of a parent, in which no move paid, so the local search
+looks only at what is new.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future
+from functools import partial
+from itertools import zip_longest
+
+import numpy as np
+import numpy.typing as npt
+
+from drhg.hypergraph.plan import Index
+from drhg.kernels.random import random_float, random_state
+from drhg.local_search.candidates import neighbour_lists
+from drhg.problem import Floats, Ints, Solution
+from drhg.search.routes.local_search import local_search
+from drhg.search.routes.params import GeneticParams, RouteMoveParams
+from drhg.search.routes.parts import solution_of_lists
+from drhg.search.routes.penalties import Penalties, RouteLimits, penalised_problem
+from drhg.search.routes.population import Individual, Population
+from drhg.search.routes.sequences import (
+    inherited,
+    measure,
+    neighbours_of,
+    order_crossover,
+    sorted_by_angle,
+    within_limits,
+)
+from drhg.search.routes.split import split
+from drhg.search.strategy import Snapshot, Task
+
+Parents = tuple[Individual, Individual] | None  # None for a child of chance
+
+
+def genetic_search(
+    task: Task, params: GeneticParams, moves: RouteMoveParams, pool: Executor, max_iters: int | None
+) -> Iterator[Snapshot]:
+    """Generations of children, on all threads at once; never ends by itself.
+
+    A population that brings nothing better any more is followed by a larger one, which the best
+    individual of those before joins once it is at its end, too. A child counts as one iteration per
+    customer: each is moved, or tried to be, at least once.
+    """
+    genetic = Genetic(task, params, moves)
+    m = len(genetic.nodes)
+    most = None if max_iters is None else -(-max_iters // m)  # children
+    rng = np.random.default_rng([task.seed, 4])
+    best = start = genetic.start()
+    size, asked, done = params.population_size, 0, 0
+    while True:
+        population = Population(size, m, genetic.penalties, params)
+        if best is start:
+            population.add(start)
+        patience = params.patience * size
+        low, begun, stale = np.inf, asked, 0  # children since the last better one
+        waiting: deque[list[Future[list[list[Individual]]]]] = deque()
+        while waiting or stale < patience:
+            # while one batch is looked at, the threads are busy with the next
+            while len(waiting) < 2 and stale < patience:
+                count = params.batch * task.threads
+                count = count if most is None else min(count, most - asked)
+                first = asked - begun < params.initial_children * size
+                pairs = [None if first else population.parents(rng) for _ in range(count)]
+                waiting.append(
+                    [
+                        pool.submit(
+                            genetic.children, pairs[i :: task.threads], population.penalties,
+                            asked + i,
+                        )
+                        for i in range(task.threads)
+                    ]
+                )  # fmt: skip
+                asked += count
+            batch = list(_in_turn([job.result() for job in waiting.popleft()]))
+            for family in batch:
+                stale += 1
+                population.count(family[0])
+                for one in family:
+                    population.add(one)
+                    if one.feasible and one.cost < low - 1e-9:
+                        low, stale = one.cost, 0
+                        best = min(best, one, key=lambda other: other.cost)
+            if stale >= patience and low > best.cost:
+                population.add(best)
+                low, stale = best.cost, 0
+            count = len(batch) * m if max_iters is None else min(len(batch) * m, max_iters - done)
+            done += count
+            yield Snapshot(count, best.cost, partial(genetic.solution, best))
+        size = min(params.growth * size, params.largest_population)
+
+
+def _in_turn(batch: list[list[list[Individual]]]) -> Iterator[list[Individual]]:
+    """The children of all threads, in the order in which they were asked for."""
+    for several in zip_longest(*batch):
+        yield from (family for family in several if family is not None)
+
+
+class Genetic:
+    """Makes individuals for one task; the customers are numbered 0 .. m - 1."""
+
+    def __init__(self, task: Task, params: GeneticParams, moves: RouteMoveParams) -> None:
+        rules, instance = task.rules, task.instance
+        self.task, self.params, self.moves = task, params, moves
+        self.nodes = task.nearness.nodes
+        m = len(self.nodes)
+        local = np.full(instance.n, -1, np.int32)
+        local[self.nodes] = np.arange(m, dtype=np.int32)
+        self.local = local
+        near = neighbour_lists(instance, task.nearness, moves.neighbours)[self.nodes]
+        places = np.append(self.nodes, rules.depot)
+        matrix = instance.distance(places[:, None], places[None, :]).astype(np.float64)
+        demand = rules.demand[self.nodes]
+        limits = RouteLimits(float(rules.capacity), rules.max_length, rules.service)
+        self.problem = penalised_problem(matrix, demand, local[near], limits)
+        full = -(-int(demand.sum()) // max(1, rules.capacity))  # vehicles
+        # lengths or large demands may need more routes than all demand together does
+        fleet = max(int(params.fleet_factor * full), len(task.start.routes)) + params.fleet_margin
+        self.slots = max(1, min(rules.vehicles, fleet, m))
+        plane = np.zeros((instance.n, 2)) if instance.plane is None else instance.plane
+        self.points: Floats = np.ascontiguousarray(plane[self.nodes] - plane[rules.depot])
+        top = float(demand.max(initial=1)) or 1.0
+        self.penalties = Penalties(float(matrix.max()) / top, 1.0)
+        self.long_routes = params.has_long_routes(m, len(task.start.routes))
+
+    def start(self) -> Individual:
+        """The task's start as it is."""
+        routes = [self.local[route] for route in self.task.start.routes]
+        order = np.concatenate(routes).astype(np.int32)
+        ends = np.cumsum([len(route) for route in routes]).astype(np.int32)
+        return self.individual(order, ends, local_optimum=False)
+
+    def individual(self, order: Index, ends: Index, local_optimum: bool = True) -> Individual:
+        """Routes as an individual: round the depot, so that a stretch of it is a sector."""
+        order, ends = sorted_by_angle(self.points, order, ends)
+        cost, load, length = measure(self.problem, order, ends)
+        after, before = neighbours_of(order, ends)
+        return Individual(order, ends, cost, (load, length), after, before, local_optimum)
+
+    def solution(self, one: Individual) -> Solution:
+        return solution_of_lists(self.nodes[one.order].astype(np.int32), one.ends)
+
+    def children(
+        self, pairs: list[Parents], penalties: Penalties, stream: int
+    ) -> list[list[Individual]]:
+        """Several children, each with a random stream of its own."""
+        threads = self.task.threads
+        return [self.child(pair, penalties, stream + i * threads) for i, pair in enumerate(pairs)]
+
+    def child(self, parents: Parents, penalties: Penalties, stream: int) -> list[Individual]:
+        """A child of two parents, or of chance; if infeasible, perhaps a repaired one as well."""
+        state = random_state(self.task.seed, stream)
+        penalties = self._own_penalties(penalties, state)
+        if parents is None:
+            rng = np.random.default_rng([self.task.seed, stream])
+            order = rng.permutation(len(self.nodes)).astype(np.int32)
+        else:
+            order = order_crossover(parents[0].order, parents[1].order, state)
+        ends = split(self.problem, order, self.slots, penalties, self.params.split_overload)
+        settled = self._inherited(order, ends, parents)
+        child = self._improved(order, ends, penalties, settled, state)
+        if child.feasible or random_float(state) >= self.params.repair_probability:
+            return [child]
+        factor = self.params.repair_penalty_factor
+        penalties = Penalties(penalties.load * factor, penalties.length * factor)
+        # at higher penalties nothing pays between routes that keep their limits, either
+        settled = within_limits(self.problem, child.order, child.ends, self.slots)
+        repaired = self._improved(child.order, child.ends, penalties, settled, state)
+        return [child, repaired] if repaired.feasible else [child]
+
+    def _own_penalties(self, penalties: Penalties, state: npt.NDArray[np.uint64]) -> Penalties:
+        """Some children, or all, have their own penalties: plans just beyond a limit and plans that
+        keep it are both looked for."""
+        factor = 1.0
+        if not self.long_routes or random_float(state) < self.params.own_price_share:
+            factor = self.params.price_spread ** (2.0 * random_float(state) - 1.0)
+        return Penalties(factor * penalties.load, factor * penalties.length)
+
+    def _inherited(self, order: Index, ends: Index, parents: Parents) -> Ints:
+        """Which routes of a child are its parents', so that they need not be tested together."""
+        m = len(order)
+        optima = [one for one in parents or () if one.local_optimum]
+        after = np.array([one.after for one in optima], np.int32).reshape(-1, m)
+        before = np.array([one.before for one in optima], np.int32).reshape(-1, m)
+        found: Ints = inherited(order, ends, self.slots, after, before)
+        return found
+
+    def _improved(
+        self, order: Index, ends: Index, penalties: Penalties, settled: Ints,
+        state: npt.NDArray[np.uint64],
+    ) -> Individual:  # fmt: skip
+        found = local_search(
+            self.problem, order, ends, self.slots, penalties, settled, self.moves, state
+        )
+        return self.individual(*found)

@@ -1,0 +1,85 @@
+"""The default search for tours: a population if the size and the time allow it, else kicks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from drhg.kernels import warmup
+from drhg.problem import Instance, Metric
+from drhg.search.strategy import Strategy
+from drhg.search.tours.params import KickParams, MoveParams, PopulationParams, TourSizes
+
+if TYPE_CHECKING:
+    from drhg.search.strategy import Budget, Snapshot, Task
+
+
+@dataclass(frozen=True)
+class Tours(Strategy):
+    """Descend to a local optimum, evolve populations of tours, or kick one tour for ever.
+
+    population: tours crossed by edge assembly.
+    kicks: for tours too large or times too short for a population.
+    moves: the local search that both use.
+    sizes: which of them for which number of nodes.
+    """
+
+    population: PopulationParams = field(default_factory=PopulationParams)
+    kicks: KickParams = field(default_factory=KickParams)
+    moves: MoveParams = field(default_factory=MoveParams)
+    sizes: TourSizes = field(default_factory=TourSizes)
+
+    def supports(self, instance: Instance) -> str | None:
+        return "Tours is for a TSP, and this is a CVRP" if instance.is_cvrp else None
+
+    def run(self, task: Task, budget: Budget) -> Iterator[Snapshot]:
+        """Improve the start of the task for ever; yields the best tour after every slice."""
+        from drhg.search.tours.tour import along_a_curve, numbered_back
+
+        if not self._shared(task.instance):
+            yield from self._search(task, budget)
+            return
+        renumbered, old = along_a_curve(task)
+        for found in self._search(renumbered, budget):
+            yield numbered_back(found, old)
+
+    def _search(self, task: Task, budget: Budget) -> Iterator[Snapshot]:
+        from drhg.search.tours.kicks import kick_copies, kick_regions
+        from drhg.search.tours.population import evolve
+        from drhg.search.tours.tour import snapshot_of, subject_of, tour_of
+
+        n = task.instance.n
+        large = n > self.sizes.population_up_to
+        subject = subject_of(task, self.moves, quick=large)
+        tour = tour_of(task.start.tour)
+        if not large:
+            tour = subject.local_optimum(task.start.tour)
+            best = snapshot_of(task, 0, tour.order)
+            yield best
+        with ThreadPoolExecutor(task.threads) as pool:
+            if self._evolves(task.instance):
+                found = best
+                for found in evolve(subject, best, self.population, pool, budget):
+                    yield found
+                tour = tour_of(found.solution().tour)  # the time is too short for a population
+            whole = task.threads == 1 and n <= self.kicks.region_nodes
+            if self._shared(task.instance) and not whole:
+                yield from kick_regions(subject, tour, self.kicks, pool)
+            else:
+                yield from kick_copies(subject, tour, self.kicks, pool, budget)
+
+    def _evolves(self, instance: Instance) -> bool:
+        return self.sizes.population_from <= instance.n <= self.sizes.population_up_to
+
+    def _shared(self, instance: Instance) -> bool:
+        return instance.n >= self.sizes.shared_from and instance.metric is not Metric.EXPLICIT
+
+    def parts(self, instance: Instance) -> list[warmup.Part]:
+        needed = [warmup.MOVES]
+        if self._evolves(instance):
+            needed.append(warmup.POPULATION)
+        if self._shared(instance):
+            needed.append(warmup.REGIONS)
+        return needed

@@ -1,0 +1,1 @@
+"""Sessions: one solve from its limits to its result."""
