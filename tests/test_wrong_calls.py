@@ -22,6 +22,7 @@ from drhg import cli
 from drhg.network import weights
 
 QUICK = 0.3  # seconds of the processor, modules loaded
+TRIES = 3  # the quickest counts: a collection of garbage from earlier tests may fall into one
 
 TSP = """NAME: square
 TYPE: TSP
@@ -334,10 +335,14 @@ def test_a_wrong_call_is_refused_at_once_by_name(name: str) -> None:
     call, words = PYTHON[name]
     with pytest.raises(drhg.DrhgError):  # loads what is loaded on first use
         call()
-    threads, began = threading.active_count(), time.thread_time()
-    with pytest.raises(drhg.DrhgError, match=words) as refused:
-        call()
-    assert time.thread_time() - began < QUICK
+    threads = threading.active_count()
+    seconds = []
+    for _ in range(TRIES):
+        began = time.thread_time()
+        with pytest.raises(drhg.DrhgError, match=words) as refused:
+            call()
+        seconds.append(time.thread_time() - began)
+    assert min(seconds) < QUICK
     assert threading.active_count() == threads
     assert len(str(refused.value).splitlines()) == 1
     assert "__init__" not in str(refused.value)
@@ -463,17 +468,20 @@ def _refused(line: str, code: str, words: str, capsys: pytest.CaptureFixture[str
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["drhg", *line.split()])
         cli._run()  # loads what is loaded on first use
-        capsys.readouterr()
-        threads, began = threading.active_count(), time.thread_time()
-        found = cli._run()
-        seconds = time.thread_time() - began
+        threads = threading.active_count()
+        seconds = []
+        for _ in range(TRIES):
+            capsys.readouterr()
+            began = time.thread_time()
+            found = cli._run()
+            seconds.append(time.thread_time() - began)
     shown = capsys.readouterr()
     assert (found, shown.out) == (int(code), ""), shown.err
     assert shown.err.startswith("drhg: ")
     assert shown.err.count("\n") == 1
     assert words in shown.err
     assert threading.active_count() == threads
-    assert seconds < QUICK
+    assert min(seconds) < QUICK
 
 
 @pytest.mark.usefixtures("here")
