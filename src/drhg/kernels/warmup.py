@@ -99,8 +99,11 @@ class Part:
 
 MOVES = Part("k-opt moves of tours", "drhg.search.tours.rehearsal:rehearse_moves", kernels=26)
 REGIONS = Part("regions of large tours", "drhg.search.tours.rehearsal:rehearse_regions", kernels=30)
+CROSSING = Part(
+    "edge assembly of tours", "drhg.search.tours.rehearsal:rehearse_crossing", kernels=28
+)
 POPULATION = Part(
-    "edge assembly of tours", "drhg.search.tours.rehearsal:rehearse_population", kernels=33
+    "populations of tours", "drhg.search.tours.rehearsal:rehearse_population", kernels=8
 )
 ANNEALING = Part(
     "ruin and recreate of routes", "drhg.search.routes.rehearsal:rehearse_annealing", kernels=30
@@ -125,7 +128,7 @@ def regions(problem: str, repair: str, model: str) -> Part:
 
 
 METHODS: dict[str, tuple[Part, ...]] = {
-    "tsp": (start("tsp", "greedy"), MOVES, POPULATION, REGIONS),
+    "tsp": (start("tsp", "greedy"), MOVES, CROSSING, POPULATION, REGIONS),
     "cvrp": (start("cvrp", "savings"), ANNEALING, GENETIC, LOCAL_SEARCH),
     "local": (
         start("tsp", "insertion"),

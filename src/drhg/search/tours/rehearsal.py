@@ -33,16 +33,25 @@ def rehearse_regions() -> None:
     next(kick_regions(subject, subject.local_optimum(np.arange(20)), KickParams(), Here()))
 
 
-def rehearse_population() -> None:
-    """Edge assembly."""
-    subject = _subject(as_matrix(uniform_tsp(20)))
-    rng = np.random.default_rng(0)
+def _population(subject: Subject) -> TourPopulation:
     population = TourPopulation(subject, 2)
+    rng = np.random.default_rng(0)
     for row in range(2):
         population.set_tour(row, rng.permutation(20).astype(np.int32))
-    count_edges(subject.context.near, population.arrays)
+    return population
+
+
+def rehearse_crossing() -> None:
+    """Edge assembly."""
+    population = _population(_subject(as_matrix(uniform_tsp(20))))
     guests = population.arrays.links[[0]]
     pairs = Pairs(np.array([0]), np.array([1]), guests, np.empty(1))
     population.cross(pairs, crossing_of(20), 1, True, random_state(0))
+
+
+def rehearse_population() -> None:
+    """What else a population needs: its first tours, and how often it has each edge."""
+    subject = _subject(as_matrix(uniform_tsp(20)))
+    count_edges(subject.context.near, _population(subject).arrays)
     near = subject.context.near.astype(np.int64)
-    shaken_greedy(subject.task.instance, near)(rng)  # last, for it shares kernels with `greedy`
+    shaken_greedy(subject.task.instance, near)(np.random.default_rng(0))

@@ -79,7 +79,7 @@ class Tours(Strategy):
     def parts(self, instance: Instance) -> list[warmup.Part]:
         needed = [warmup.MOVES]
         if self._evolves(instance):
-            needed.append(warmup.POPULATION)
+            needed += [warmup.CROSSING, warmup.POPULATION]
         if self._shared(instance):
             needed.append(warmup.REGIONS)
         return needed
