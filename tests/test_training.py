@@ -483,7 +483,9 @@ def test_the_rate_rises_stays_and_decays() -> None:
     assert rate_at(config, 600, 0, 500) == 0.0
 
 
-def test_the_recipes_in_the_box_can_be_read(tmp_path: Path) -> None:
+def test_the_recipes_in_the_box_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     paper = read_recipe("paper")
     assert (paper.rate, paper.gamma, paper.batch, paper.optimiser) == (1e-4, 0.97, 1024, "adam")
     assert (paper.data.low, paper.data.share, paper.network.preset) == (20, 0.8, "paper")
@@ -494,6 +496,9 @@ def test_the_recipes_in_the_box_can_be_read(tmp_path: Path) -> None:
         assert compiles(read_recipe(CONFIGS / f"size-{sizes}.toml").network)
     with pytest.raises(ModelError, match=r"neither a file nor one of: economy, .*paper"):
         read_recipe("econmy")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "economy").mkdir()  # a run's folder hides no recipe
+    assert read_recipe("economy").network == ECONOMY
     wrong = tmp_path / "wrong.toml"
     for text in ("[network]\npreset = 'economy'\nx = 1", "a = 1", "[network]\npreset = 1", "["):
         wrong.write_text(text)

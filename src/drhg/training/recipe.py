@@ -74,7 +74,7 @@ def find(name: str | os.PathLike[str], folder: Path = FOLDER) -> Path:
     'economy.toml'
     """
     path = Path(name)
-    if path.suffix or os.sep in os.fspath(name) or path.exists():
+    if path.suffix or os.sep in os.fspath(name) or path.is_file():
         return path
     if path.name not in names(folder):
         raise ModelError(
