@@ -134,12 +134,12 @@ for name, (make, options) in CASES.items():
 
 
 def test_the_key_of_the_cache_follows_every_source(tmp_path: Path) -> None:
-    from drhg.kernels.cache import cache_key, kernel_sources
+    from drhg.kernels.cache import Sources
 
     package = Path(drhg.__file__).parent
     copy = tmp_path / "drhg"
     shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__", "*.safetensors"))
-    sources = kernel_sources(copy)
+    sources = Sources(copy).of_kernels()
     names = {str(path.relative_to(copy)) for path in sources}
     decorated = re.compile(r"^@(kernel|inner|inlined|fast_kernel)$", re.MULTILINE)
     with_kernels = {
@@ -152,12 +152,34 @@ def test_the_key_of_the_cache_follows_every_source(tmp_path: Path) -> None:
     assert with_kernels <= names
     assert "problem/metrics.py" in names  # whose constants kernels freeze
     assert not any(name.startswith("cli") for name in names)
-    seen = {cache_key(copy)}
+    seen = {Sources(copy).key(sources)}
     for path in sources:
         path.write_text(path.read_text() + "# edited\n")
-        key = cache_key(copy)
+        key = Sources(copy).key(sources)
         assert key not in seen, path
         seen.add(key)
+
+
+def test_an_edit_recompiles_what_it_may_have_changed_and_nothing_else(tmp_path: Path) -> None:
+    from drhg.kernels.cache import Sources
+
+    copy = tmp_path / "drhg"
+    (copy / "kernels").mkdir(parents=True)
+    uses = {"a": ["b"], "b": ["c"], "c": ["b"], "d": [], "kernels/jit": []}  # b and c: a circle
+    for name, imported in uses.items():
+        lines = [f"from drhg.{other} import thing" for other in imported]
+        (copy / f"{name}.py").write_text("\n".join(lines))
+
+    def keys() -> dict[str, str]:
+        sources = Sources(copy)
+        return {name: sources.key(sources.closure(copy / f"{name}.py")) for name in uses}
+
+    before = keys()
+    (copy / "c.py").write_text((copy / "c.py").read_text() + "\n# edited\n")
+    changed = {name for name, key in keys().items() if key != before[name]}
+    assert changed == {"a", "b", "c"}
+    (copy / "kernels" / "jit.py").write_text("# compiles everything in another way\n")
+    assert all(key != before[name] for name, key in keys().items())
 
 
 def test_a_search_that_is_stopped_at_once_leaves_no_threads() -> None:

@@ -13,13 +13,15 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 import numba
 from numba import types
 from numba.core import event
+from numba.core.caching import CacheImpl, _CacheLocator
 
-from drhg.kernels.cache import CACHE_FOLDER
+from drhg.kernels.cache import folder_of, folder_of_all
 
 log = logging.getLogger("drhg")
 
@@ -42,6 +44,35 @@ class _Announcer(event.Listener):
 
 
 event.register("numba:compile", _Announcer())
+
+
+class _Folder(_CacheLocator):
+    """Tells numba where a kernel is kept; the folder's name says which sources it was made of."""
+
+    def __init__(self, folder: str, line: int, stamp: object) -> None:
+        self._folder, self._line, self._stamp = folder, line, stamp
+
+    def get_cache_path(self) -> str:
+        return self._folder
+
+    def get_source_stamp(self) -> object:
+        return self._stamp
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> _Folder | None:
+        if not hasattr(function, "drhg_kernel"):
+            return None  # somebody else's, so numba's own business
+        ours = function.__module__.startswith("drhg.")
+        folder = folder_of(function.__module__) if ours else folder_of_all()
+        stamp = "" if ours else Path(file).read_bytes()
+        return cls(folder, function.__code__.co_firstlineno, stamp) if folder else None
+
+
+_locators: list[Any] = CacheImpl._locator_classes
+_locators.insert(0, _Folder)
 
 
 def _remember_operators() -> None:
@@ -68,16 +99,11 @@ _remember_operators()
 
 def kernel(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """Compile on first call, without the GIL, cached on disk in the package's own folder."""
-    config: Any = numba.config
     njit: Any = numba.njit
-    before = config.CACHE_DIR
-    config.CACHE_DIR = CACHE_FOLDER or before
-    try:
-        dispatcher = njit(
-            cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options
-        )(function)
-    finally:
-        config.CACHE_DIR = before
+    vars(function)["drhg_kernel"] = True
+    options = {"cache": True, "nogil": True, "error_model": "numpy", **options}
+    dispatcher = njit(no_cfunc_wrapper=True, **options)(function)
+    config: Any = numba.config
     if not config.DISABLE_JIT:
         dispatcher.get_call_template = partial(_call_template, dispatcher)
         dispatcher._cache.save_overload = partial(_save, dispatcher._cache.save_overload)

@@ -55,23 +55,23 @@ class Part:
         getattr(importlib.import_module(self.module), name)(*self.arguments)
 
     def _file(self, suffix: str) -> Path:
-        from drhg.kernels.cache import CACHE_FOLDER
+        from drhg.kernels.cache import folder_of_all
 
         digest = hashlib.sha256(json.dumps([self.function, self.arguments]).encode())
-        return Path(CACHE_FOLDER) / f"{digest.hexdigest()[:16]}.{suffix}"
+        return Path(folder_of_all()) / f"{digest.hexdigest()[:16]}.{suffix}"
 
     @property
     def compiled(self) -> bool:
         """Whether it is on disk."""
-        from drhg.kernels.cache import CACHE_FOLDER
+        from drhg.kernels.cache import folder_of_all
 
-        return bool(CACHE_FOLDER) and self._file("ready").exists()
+        return bool(folder_of_all()) and self._file("ready").exists()
 
     def keep(self) -> None:
         """Remember that it is on disk now."""
-        from drhg.kernels.cache import CACHE_FOLDER
+        from drhg.kernels.cache import folder_of_all
 
-        if CACHE_FOLDER:
+        if folder_of_all():
             with suppress(OSError):
                 self._file("ready").touch()
 
@@ -229,10 +229,10 @@ def prepare(
 
 
 def _can_compile_apart() -> bool:
-    from drhg.kernels.cache import CACHE_FOLDER
+    from drhg.kernels.cache import folder_of_all
 
     interpreted = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
-    return bool(CACHE_FOLDER and sys.executable) and not interpreted
+    return bool(folder_of_all() and sys.executable) and not interpreted
 
 
 class _LogProgress:
