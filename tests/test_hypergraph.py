@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -75,10 +75,9 @@ def cut_sets(cuts: np.ndarray, n_cuts: np.ndarray) -> list[set[int]]:
 
 
 def same_plan(a: h.Plan, b: h.Plan) -> None:
-    for f in fields(h.Plan):
-        x, y = getattr(a, f.name), getattr(b, f.name)
-        assert x.dtype == y.dtype, f.name
-        assert np.array_equal(x, y), f.name
+    for name, x, y in zip(h.Plan._fields, a, b, strict=True):
+        assert x.dtype == y.dtype, name
+        assert np.array_equal(x, y), name
 
 
 def rotated(tour: list[int], start: int) -> list[int]:
@@ -368,7 +367,7 @@ def test_lengths_of_late_routes_are_as_exact_as_of_early_ones() -> None:
 def test_the_present_repair_changes_nothing(case: tuple) -> None:
     instance, routes, cut = case
     rules, plan = laid(instance, routes)
-    before = replace(plan, order=plan.order.copy(), pos=plan.pos.copy())
+    before = plan._replace(order=plan.order.copy(), pos=plan.pos.copy())
     graphs = h.reduce(rules, plan, *as_rows(cut))
     present = h.present(graphs)
     good, delta = h.judge(rules, plan, graphs, present)

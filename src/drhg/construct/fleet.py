@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from drhg.problem import Floats, Instance, Ints, Metric, Solution
-
-SLACK = 5e-10  # relative tolerance of length limits, half of what the checker allows
+from drhg.problem.tolerances import START_SLACK
 
 
 def nobody_left() -> Ints:
@@ -14,7 +13,7 @@ def nobody_left() -> Ints:
 
 
 def length_limit(instance: Instance) -> float:
-    limit = np.inf if instance.max_distance is None else instance.max_distance * (1.0 + SLACK)
+    limit = np.inf if instance.max_distance is None else instance.max_distance * (1.0 + START_SLACK)
     return float(limit)
 
 

@@ -42,25 +42,27 @@ def _cut_edge(order, fixed, depot, cut, log, count, p):
 
 
 @inner
-def _cut_around(order, pos, route, first, last, fixed, depot, mode, cut, log, count, node):
+def _cut_around(plan, fixed, depot, mode, cut, log, count, node):
     """Destroy one node: cut its edges, and the depot edges that go with it."""
-    p = pos[node]
+    order = plan.order
+    p = plan.pos[node]
     n = len(order)
     count, new = _cut_edge(order, fixed, depot, cut, log, count, p)
     count, more = _cut_edge(order, fixed, depot, cut, log, count, p - 1 if p > 0 else n - 1)
     new += more
     if depot >= 0 and mode == 1:
-        r = route[p]
-        count, more = _cut_edge(order, fixed, depot, cut, log, count, first[r])
+        r = plan.route[p]
+        count, more = _cut_edge(order, fixed, depot, cut, log, count, plan.first[r])
         new += more
-        count, more = _cut_edge(order, fixed, depot, cut, log, count, last[r] - 1)
+        count, more = _cut_edge(order, fixed, depot, cut, log, count, plan.last[r] - 1)
         new += more
     return count, new
 
 
 @kernel
-def cut_rows(order, pos, route, first, last, fixed, depot, mode, ranked, counts, sizes, reach):
+def cut_rows(plan, fixed, depot, mode, ranked, counts, sizes, reach):
     """Per row: cut around its first `counts` ranked nodes, or until its graph has `sizes` nodes."""
+    order, pos, first, last = plan.order, plan.pos, plan.first, plan.last
     rows = len(ranked)
     n = len(order)
     width = 4 * ranked.shape[1] + 4 + (2 * len(first) if mode == 2 else 0)
@@ -88,9 +90,7 @@ def cut_rows(order, pos, route, first, last, fixed, depot, mode, ranked, counts,
             if sizes[b] > 0 and size >= sizes[b]:
                 break
             before = count
-            count, new = _cut_around(
-                order, pos, route, first, last, fixed, depot, mode, cut, log, count, ranked[b, i]
-            )
+            count, new = _cut_around(plan, fixed, depot, mode, cut, log, count, ranked[b, i])
             if sizes[b] > 0 and size + new > sizes[b]:
                 for j in range(before, count):  # one too many: take it back and top up instead
                     cut[log[j]] = False
@@ -104,9 +104,8 @@ def cut_rows(order, pos, route, first, last, fixed, depot, mode, ranked, counts,
                 if missing == 0 or ranked[b, i] < 0:
                     break
                 count, missing = _open_up(
-                    order, pos, route, first, last, fixed, depot, mode, cut, log, count, missing,
-                    ranked[b, i],
-                )  # fmt: skip
+                    plan, fixed, depot, mode, cut, log, count, missing, ranked[b, i]
+                )
         for j in range(count):
             cut[log[j]] = False
         log[:count].sort()
@@ -140,14 +139,13 @@ def _top_up(order, fixed, depot, cut, log, i, count, missing):
 
 
 @inner
-def _open_up(
-    order, pos, route, first, last, fixed, depot, mode, cut, log, count, missing, node
-):  # fmt: skip
+def _open_up(plan, fixed, depot, mode, cut, log, count, missing, node):
     """Cut one edge at a node that lies beside everything cut so far, or at its route's ends.
 
     Needed where hyper-edges run out: behind fixed edges, and when all touched routes are used up.
     The depot edge of another route adds exactly one customer.
     """
+    order, pos, route, first, last = plan.order, plan.pos, plan.route, plan.first, plan.last
     n = len(order)
     p = pos[node]
     together = depot >= 0 and mode == 1  # both depot edges of a touched route go, or none
@@ -215,7 +213,7 @@ def _cut(
     depot_edges: str,
     reach: int,
 ) -> tuple[Index, Index]:
-    where = (plan.order, plan.pos, plan.route, plan.first, plan.last, rules.fixed, rules.depot)
     ranked = np.ascontiguousarray(ranked, dtype=np.int32)
-    cuts, n_cuts = cut_rows(*where, DEPOT_EDGES[depot_edges], ranked, counts, sizes, reach)
+    mode = DEPOT_EDGES[depot_edges]
+    cuts, n_cuts = cut_rows(plan, rules.fixed, rules.depot, mode, ranked, counts, sizes, reach)
     return cuts, n_cuts

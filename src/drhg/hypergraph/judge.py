@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from drhg.hypergraph.plan import NOT_A_REPAIR, OK, OVERLOAD, TOO_LONG, Flags, Index, Plan, Rules
 from drhg.hypergraph.reduce import Graphs
 from drhg.kernels.jit import inner, kernel
-from drhg.kernels.space import distance
+from drhg.kernels.space import Space, distance
 from drhg.problem import Floats
+from drhg.problem.tolerances import JUDGE_SLACK
+
+
+class RepairLimits(NamedTuple):
+    """Distances, and what a route of a repaired graph may be."""
+
+    space: Space
+    depot: int  # -1 for a tour
+    capacity: int
+    max_length: float
+
+
+def repair_limits(rules: Rules) -> RepairLimits:
+    longest = rules.max_length * (1 + JUDGE_SLACK)
+    return RepairLimits(rules.space, rules.depot, rules.capacity, longest)
 
 
 @dataclass(frozen=True)
@@ -32,8 +48,9 @@ def present(graphs: Graphs) -> Repaired:
 
 
 @inner
-def judge_row(space, depot, capacity, max_length, size, node, partner, load, length, order, via):
+def judge_row(limits, size, node, partner, load, length, order, via):
     """(verdict, length of the free edges, routes) of one repaired row; walks it once."""
+    space, depot, capacity, max_length = limits
     seen = np.zeros(size, np.bool_)
     total = 0.0
     routes = 0
@@ -98,24 +115,22 @@ def judge_row(space, depot, capacity, max_length, size, node, partner, load, len
 
 
 @kernel
-def _judge_rows(space, depot, capacity, max_length, size, node, partner, load, length, order, via):
+def _judge_rows(limits, size, node, partner, load, length, order, via):
     rows = len(size)
     verdict = np.zeros(rows, np.int32)
     total = np.zeros(rows, np.float64)
     routes = np.zeros(rows, np.int32)
     for b in range(rows):
         verdict[b], total[b], routes[b] = judge_row(
-            space, depot, capacity, max_length,
-            size[b], node[b], partner[b], load[b], length[b], order[b], via[b],
-        )  # fmt: skip
+            limits, size[b], node[b], partner[b], load[b], length[b], order[b], via[b]
+        )
     return verdict, total, routes
 
 
 def walk(rules: Rules, graphs: Graphs, repaired: Repaired) -> tuple[Index, Floats, Index]:
     """(verdict, length of the free edges, routes) of each row; the fleet is not looked at."""
     verdict, total, routes = _judge_rows(
-        rules.space, rules.depot, rules.capacity, rules.max_length * (1 + 1e-12),
-        graphs.size, graphs.node, graphs.partner, graphs.load, graphs.length,
+        repair_limits(rules), graphs.size, graphs.node, graphs.partner, graphs.load, graphs.length,
         repaired.order, repaired.via,
     )  # fmt: skip
     return verdict, total, routes

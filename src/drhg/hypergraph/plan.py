@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -55,8 +54,7 @@ def rules_of(instance: Instance) -> Rules:
     )
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """A solution as one cyclic order, with what is needed to look things up in it."""
 
     order: Index  # (N,): nodes; for routes with the depot at both ends of each
@@ -89,15 +87,12 @@ def indexed(rules: Rules, order: Index) -> Plan:
         pos[order] = np.arange(len(order), dtype=np.int32)
         none = np.zeros(0, dtype=np.int32)
         return Plan(order, pos, none, none, none, np.zeros(0, np.int64), np.zeros(0))
-    return Plan(
-        order,
-        pos,
-        *_index_routes(rules.space, order, pos, rules.depot, rules.demand, rules.service),
-    )
+    return Plan(order, pos, *_index_routes(rules, order, pos))
 
 
 @kernel
-def _index_routes(space, order, pos, depot, demand, service):
+def _index_routes(rules, order, pos):
+    space, depot, demand = rules.space, rules.depot, rules.demand
     n = len(order)
     route = np.empty(n, np.int32)
     first = np.empty(n // 2, np.int32)
@@ -122,7 +117,7 @@ def _index_routes(space, order, pos, depot, demand, service):
         load[p + 1] = load[p] + demand[node]
         if p + 1 < n:
             step = distance(space, node, order[p + 1])
-            length[p + 1] = length[p] + step + (0.0 if node == depot else service)
+            length[p + 1] = length[p] + step + (0.0 if node == depot else rules.service)
     return route, first[: r + 1].copy(), last[: r + 1].copy(), load, length
 
 

@@ -56,9 +56,9 @@ def items_of_tour(order, cuts, count, node, partner, at, far):
 
 
 @kernel
-def _reduce_rows(
-    space, order, route, first, last, load, length, depot, demand, service, cuts, n_cuts
-):
+def _reduce_rows(space, plan, depot, service, cuts, n_cuts):
+    order, route, first, last = plan.order, plan.route, plan.first, plan.last
+    load, length = plan.load, plan.length
     rows = len(n_cuts)
     n = len(order)
     width = 2 * max(1, n_cuts.max()) if rows > 0 else 0
@@ -123,9 +123,4 @@ def _reduce_rows(
 
 def reduce(rules: Rules, plan: Plan, cuts: Index, n_cuts: Index) -> Graphs:
     """Shrink what stays intact: the reduced graph of every row of cuts."""
-    return Graphs(
-        *_reduce_rows(
-            rules.space, plan.order, plan.route, plan.first, plan.last, plan.load, plan.length,
-            rules.depot, rules.demand, rules.service, cuts, n_cuts,
-        )
-    )  # fmt: skip
+    return Graphs(*_reduce_rows(rules.space, plan, rules.depot, rules.service, cuts, n_cuts))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from drhg.hypergraph.judge import Repaired
@@ -73,8 +71,9 @@ def _restore_tour(order, pos, size, partner, at, far, new):
 
 
 @kernel
-def _restore_routes(order, route, first, last, depot, size, partner, at, far, new, via):
+def _restore_routes(plan, depot, size, partner, at, far, new, via):
     """A new cyclic order: untouched routes first, then the repaired ones."""
+    order, route, first, last = plan.order, plan.route, plan.first, plan.last
     n = len(order)
     out = np.empty(n + 2 * size, np.int32)
     touched = np.zeros(len(first), np.bool_)
@@ -120,7 +119,7 @@ def _restore_routes(order, route, first, last, depot, size, partner, at, far, ne
 def restore(rules: Rules, plan: Plan, graphs: Graphs, row: int, repaired: Repaired) -> Plan:
     """The plan after one repaired row, which the caller has judged. The old plan is left alone."""
     if rules.depot < 0:
-        plan = replace(plan, order=plan.order.copy(), pos=plan.pos.copy())
+        plan = plan._replace(order=plan.order.copy(), pos=plan.pos.copy())
     return restore_in_place(rules, plan, graphs, row, repaired)
 
 
@@ -135,5 +134,5 @@ def restore_in_place(
     if rules.depot < 0:
         _restore_tour(plan.order, plan.pos, m, *args)
         return plan
-    where = plan.order, plan.route, plan.first, plan.last
-    return indexed(rules, _restore_routes(*where, rules.depot, m, *args, repaired.via[row]))
+    order = _restore_routes(plan, rules.depot, m, *args, repaired.via[row])
+    return indexed(rules, order)

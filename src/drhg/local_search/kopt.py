@@ -23,8 +23,7 @@ from drhg.kernels.random import random_below
 from drhg.kernels.space import Space, distance
 from drhg.local_search.params import MoveParams
 from drhg.problem import Floats, Ints
-
-TINY = 1e-9  # gains below this are rounding
+from drhg.problem.tolerances import GAIN, TIE
 
 
 class MoveContext(NamedTuple):
@@ -271,7 +270,7 @@ def _improving_move(context, order, pos, t1, work):
                 continue
             if which == 0:
                 gains[1, level] = gains[0, level] - distance(space, end, t3)
-                if gains[1, level] <= TINY:
+                if gains[1, level] <= GAIN:
                     level -= 1
                     continue
             p = pos[t3]
@@ -295,7 +294,7 @@ def _improving_move(context, order, pos, t1, work):
             nodes[2 * level + 1] = t4
             gain = gains[1, level] + distance(space, t3, t4)
             closed = gain - distance(space, t4, t1)
-            if closed > TINY and _is_tour(pos, level + 1, work):
+            if closed > GAIN and _is_tour(pos, level + 1, work):
                 return closed, level + 1
             if level + 1 < len(breadth):
                 level += 1
@@ -397,7 +396,7 @@ def kick_and_improve(context, order, pos, work, state, kicks, longest):
         visits[0], visits[1], visits[2], visits[3] = 1, 7, 5, 3  # segments 0 1 2 3 -> 0 3 2 1
         used = _rearrange(order, pos, 4, work, 0)
         gain, used = improve_queued(context, order, pos, work, count, used)
-        if gain - change < -1e-12:  # not even a tie
+        if gain - change < -TIE:  # not even a tie
             _undo_all(order, pos, work.undo, used)
         else:
             total += gain - change

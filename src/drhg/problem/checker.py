@@ -8,6 +8,7 @@ from drhg.errors import SolutionError
 from drhg.problem.arguments import Cost, Floats, Ints, from_zero
 from drhg.problem.instance import Instance, an_instance
 from drhg.problem.solution import Solution, a_solution
+from drhg.problem.tolerances import CHECK_SLACK
 
 
 def _end_to_end(solution: Solution) -> tuple[Ints, Ints]:
@@ -98,7 +99,7 @@ def _route_violations(instance: Instance, solution: Solution) -> list[str]:
     if instance.max_distance is not None:
         stops = np.array([len(route) for route in routes], np.int64)
         lengths = _route_lengths(instance, solution) + instance.service_time * stops
-        for r in np.flatnonzero(lengths > instance.max_distance * (1 + 1e-9)):
+        for r in np.flatnonzero(lengths > instance.max_distance * (1 + CHECK_SLACK)):
             allowed = f"allowed is {instance.max_distance:g}"
             found.append(f"route {r + 1} is {lengths[r]:g} long, {allowed}")
     if instance.vehicles is not None and len(routes) > instance.vehicles:

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from drhg.hypergraph.judge import Repaired
+from drhg.hypergraph.judge import Repaired, repair_limits
 from drhg.hypergraph.plan import Flags, Index, Rules
 from drhg.hypergraph.reduce import Graphs
 from drhg.kernels.jit import inner, kernel
 from drhg.kernels.random import random_below, random_state
-from drhg.kernels.space import Space, distance
+from drhg.kernels.space import distance
 from drhg.problem import Floats, Ints
 
 
@@ -20,20 +20,10 @@ class InsertionRepair:
 
     def __call__(self, rules: Rules, graphs: Graphs, rng: np.random.Generator) -> Repaired:
         state = random_state(int(rng.integers(2**63)))
-        limits = Limits(rules.space, rules.depot, rules.capacity, rules.max_length * (1 + 1e-12))
         rows = Rows(
             graphs.size, graphs.node, graphs.partner, graphs.via, graphs.load, graphs.length
         )
-        return Repaired(*_insert_rows(limits, rows, state))
-
-
-class Limits(NamedTuple):
-    """Distances, and what a route may be."""
-
-    space: Space
-    depot: int  # -1 for a tour
-    capacity: int
-    max_length: float
+        return Repaired(*_insert_rows(repair_limits(rules), rows, state))
 
 
 class Rows(NamedTuple):

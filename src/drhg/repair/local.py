@@ -18,6 +18,7 @@ from drhg.local_search.kopt import (
     workspace_of,
 )
 from drhg.local_search.params import MoveParams
+from drhg.problem.tolerances import REPAIR_SLACK
 from drhg.repair.insertion import InsertionRepair
 from drhg.repair.route_moves import (
     ReducedRoutes,
@@ -65,7 +66,7 @@ def _improved_routes(
 ) -> Repaired:
     """The best of the present routes, these improved, and improved ones with single nodes moved."""
     most = graphs.size if rules.vehicles >= EVERYWHERE else graphs.n_routes
-    limit = rules.max_length * (1 - 5e-13)  # sums of changes are not lengths to the last digit
+    limit = rules.max_length * (1 + REPAIR_SLACK)
     answer = present(graphs)
     _, best, _ = walk(rules, graphs, answer)
     for start in (present(graphs), InsertionRepair()(rules, graphs, rng)):

@@ -17,6 +17,7 @@ from drhg.hypergraph.plan import Flags, Index
 from drhg.kernels.jit import inlined, inner, kernel
 from drhg.kernels.space import distance
 from drhg.problem import Floats, Ints
+from drhg.problem.tolerances import GAIN
 
 STAY = 0
 RELOCATE = 1  # a stretch of pieces into another join, either way round
@@ -373,7 +374,7 @@ def best_move(pieces, line, limits, p, move):
     seen = tried[p]
     fresh = moved[p] > seen
     tried[p] = counts[1]
-    best = -1e-9
+    best = -GAIN
     _offer(move, STAY, 0, 0, 0, 0, 0)
     for way in range(2 * stretch - 1):  # stretches with the piece first, then with it last
         x, y = (i, i + way) if way < stretch else (i - (way - stretch + 1), i)

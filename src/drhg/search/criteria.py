@@ -10,6 +10,7 @@ import numpy as np
 
 from drhg.errors import DrhgError
 from drhg.problem import Cost, real_number
+from drhg.problem.tolerances import GAIN, NOT_ZERO
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Limits:
         if self.max_iters is not None:
             return min(1.0, progress.iterations / max(1, self.max_iters))
         if self.time_limit is not None:
-            return min(1.0, progress.seconds / max(1e-9, self.time_limit))
+            return min(1.0, progress.seconds / max(NOT_ZERO, self.time_limit))
         return None
 
 
@@ -87,7 +88,7 @@ class Improve:
     """Accept only what is strictly better: the paper's rule."""
 
     def __call__(self, change: float, moment: Moment, rng: np.random.Generator) -> bool:
-        return change < -1e-9
+        return change < -GAIN
 
 
 @dataclass(frozen=True)

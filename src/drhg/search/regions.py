@@ -14,6 +14,7 @@ from drhg.destroy.operators import Adaptive, Cluster, Covering, DestroyOperator
 from drhg.errors import DrhgError
 from drhg.kernels import warmup
 from drhg.problem import Instance, cost, shown, whole_number
+from drhg.problem.tolerances import GAIN
 from drhg.search import repairers
 from drhg.search.criteria import Accept, Improve, Moment
 from drhg.search.repairers import Hybrid, Insertion, LocalSearch, Neural
@@ -220,11 +221,11 @@ class RegionSearch:
         if not good[row] or not self.accept(change, self._moment(), self.rng):
             return 0.0
         if change > 0 and self.plan is self.best:  # keep the best before leaving it
-            self.plan = replace(self.plan, order=self.plan.order.copy(), pos=self.plan.pos.copy())
+            self.plan = self.plan._replace(order=self.plan.order.copy(), pos=self.plan.pos.copy())
         self.plan = restore_in_place(rules, self.plan, graphs, row, repaired)
         self.changes += 1
         self.cost += change
-        if self.cost < self.best_cost - 1e-9:
+        if self.cost < self.best_cost - GAIN:
             self.best_cost, self.best = self.cost, self.plan
         return change
 

@@ -103,8 +103,8 @@ def renumbered(instance: Instance) -> tuple[Instance, Ints]:
     return replace(instance, xy=instance.xy[old], fixed_edges=fixed, names=None), old
 
 
-class Here(Executor):
-    """Runs what it is given at once, in the caller's thread."""
+class InThisThread(Executor):
+    """A pool of no threads: what it is given is done at once, in the thread of the caller."""
 
     def submit(self, work: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
         done: Future[Any] = Future()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from drhg.problem import Instance, Solution, cost
+from drhg.problem.tolerances import GAIN
 from drhg.search.criteria import Limits, Progress
 from drhg.session.pace import Pace
 from drhg.session.result import TracePoint
@@ -56,7 +57,7 @@ class Incumbent:
         Of equally good ones the last is kept: which one was found first depends on how often
         Python looks, where the search ends does not.
         """
-        slack = 1e-9 * max(1.0, abs(self.cost)) if self.cost < np.inf else 0.0
+        slack = GAIN * max(1.0, abs(self.cost)) if self.cost < np.inf else 0.0
         if self.best is not None and not found <= self.cost + slack:
             return
         best = solution()

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drhg.hypergraph.cut import cut_rows
-from drhg.hypergraph.plan import EVERYWHERE
+from drhg.hypergraph.plan import EVERYWHERE, Plan
 from drhg.hypergraph.reduce import items_of_tour
 from drhg.kernels.jit import inner, kernel
 from drhg.kernels.random import random_below, random_float, random_state
@@ -30,10 +30,11 @@ def _cut(order, ranked, m):
     for p in range(n):
         pos[order[p]] = p
     none, one_route = np.empty(0, np.int32), np.zeros(n, np.int32)
+    plan = Plan(order, pos, one_route, none, none, np.empty(0, np.int64), np.empty(0, np.float64))
     no_fixed_edges = np.full((n, 2), -1, np.int32)
     cuts, n_cuts = cut_rows(
-        order, pos, one_route, none, none, no_fixed_edges, -1, 0, ranked,
-        np.zeros(1, np.int32), np.full(1, m, np.int32), EVERYWHERE,
+        plan, no_fixed_edges, -1, 0, ranked, np.zeros(1, np.int32), np.full(1, m, np.int32),
+        EVERYWHERE,
     )  # fmt: skip
     return cuts[0], n_cuts[0]
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 from functools import partial
 from itertools import zip_longest
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from drhg.hypergraph.plan import Index
 from drhg.kernels.random import random_float, random_state
 from drhg.local_search.candidates import neighbour_lists
 from drhg.problem import Floats, Ints, Solution
+from drhg.problem.tolerances import GAIN
 from drhg.search.routes.local_search import local_search
 from drhg.search.routes.params import GeneticParams, RouteMoveParams
 from drhg.search.routes.parts import solution_of_lists
@@ -37,7 +39,8 @@ from drhg.search.routes.sequences import (
 from drhg.search.routes.split import split
 from drhg.search.strategy import Snapshot, Task
 
-Parents = tuple[Individual, Individual] | None  # None for a child of chance
+Parents: TypeAlias = tuple[Individual, Individual] | None  # None for a child of chance
+Family: TypeAlias = list[Individual]  # a child, and perhaps the same child repaired
 
 
 def genetic_search(
@@ -50,57 +53,83 @@ def genetic_search(
     customer: each is moved, or tried to be, at least once.
     """
     genetic = Genetic(task, params, moves)
-    m = len(genetic.nodes)
-    most = None if max_iters is None else -(-max_iters // m)  # children
-    rng = np.random.default_rng([task.seed, 4])
+    batches = Batches(genetic, pool, max_iters)
     best = start = genetic.start()
-    size, asked, done = params.population_size, 0, 0
+    size = params.population_size
     while True:
-        population = Population(size, m, genetic.penalties, params)
+        population = Population(size, len(genetic.nodes), genetic.penalties, params)
         if best is start:
             population.add(start)
         patience = params.patience * size
-        low, begun, stale = np.inf, asked, 0  # children since the last better one
-        waiting: deque[list[Future[list[list[Individual]]]]] = deque()
-        while waiting or stale < patience:
-            # while one batch is looked at, the threads are busy with the next
-            while len(waiting) < 2 and stale < patience:
-                count = params.batch * task.threads
-                count = count if most is None else min(count, most - asked)
-                first = asked - begun < params.initial_children * size
-                pairs = [None if first else population.parents(rng) for _ in range(count)]
-                waiting.append(
-                    [
-                        pool.submit(
-                            genetic.children, pairs[i :: task.threads], population.penalties,
-                            asked + i,
-                        )
-                        for i in range(task.threads)
-                    ]
-                )  # fmt: skip
-                asked += count
-            batch = list(_in_turn([job.result() for job in waiting.popleft()]))
-            for family in batch:
+        low, stale = np.inf, 0  # the population's best cost, and how many children came after it
+        batches.begin(params.initial_children * size)
+        while batches.waiting or stale < patience:
+            while len(batches.waiting) < 2 and stale < patience:
+                batches.ask(population)
+            families = batches.take()
+            for family in families:
                 stale += 1
                 population.count(family[0])
                 for one in family:
                     population.add(one)
-                    if one.feasible and one.cost < low - 1e-9:
+                    if one.feasible and one.cost < low - GAIN:
                         low, stale = one.cost, 0
                         best = min(best, one, key=lambda other: other.cost)
             if stale >= patience and low > best.cost:
                 population.add(best)
                 low, stale = best.cost, 0
-            count = len(batch) * m if max_iters is None else min(len(batch) * m, max_iters - done)
-            done += count
+            count = batches.iterations(len(families))
             yield Snapshot(count, best.cost, partial(genetic.solution, best))
         size = min(params.growth * size, params.largest_population)
 
 
-def _in_turn(batch: list[list[list[Individual]]]) -> Iterator[list[Individual]]:
-    """The children of all threads, in the order in which they were asked for."""
-    for several in zip_longest(*batch):
-        yield from (family for family in several if family is not None)
+class Batches:
+    """Batches of children: while one is looked at, the threads are busy with the next."""
+
+    def __init__(self, genetic: Genetic, pool: Executor, max_iters: int | None) -> None:
+        task = genetic.task
+        self.genetic, self.pool, self.threads = genetic, pool, task.threads
+        self.rng = np.random.default_rng([task.seed, 4])
+        self.waiting: deque[list[Future[list[Family]]]] = deque()
+        self.per_child = len(genetic.nodes)  # iterations
+        self.left = max_iters
+        self.most = None if max_iters is None else -(-max_iters // self.per_child)  # children
+        self.asked = 0
+        self.initial = 0.0  # the first child that has parents
+
+    def begin(self, initial: float) -> None:
+        """A new population: so many children come from random sequences."""
+        self.initial = self.asked + initial
+
+    def ask(self, population: Population) -> None:
+        """Have all threads make a batch; of fewer children if iterations end with it."""
+        count = self.genetic.params.batch * self.threads
+        count = count if self.most is None else min(count, self.most - self.asked)
+        by_chance = self.asked < self.initial
+        parents = [None if by_chance else population.parents(self.rng) for _ in range(count)]
+        self.waiting.append(
+            [
+                self.pool.submit(
+                    self.genetic.children, parents[i :: self.threads], population.penalties,
+                    self.asked + i,
+                )
+                for i in range(self.threads)
+            ]
+        )  # fmt: skip
+        self.asked += count
+
+    def take(self) -> list[Family]:
+        """The oldest batch, in the order in which its children were asked for."""
+        made = [job.result() for job in self.waiting.popleft()]
+        return [family for turn in zip_longest(*made) for family in turn if family is not None]
+
+    def iterations(self, children: int) -> int:
+        """How many iterations so many children are, of those that are left."""
+        count = children * self.per_child
+        if self.left is not None:
+            count = min(count, self.left)
+            self.left -= count
+        return count
 
 
 class Genetic:
@@ -147,14 +176,12 @@ class Genetic:
     def solution(self, one: Individual) -> Solution:
         return solution_of_lists(self.nodes[one.order].astype(np.int32), one.ends)
 
-    def children(
-        self, pairs: list[Parents], penalties: Penalties, stream: int
-    ) -> list[list[Individual]]:
+    def children(self, pairs: list[Parents], penalties: Penalties, stream: int) -> list[Family]:
         """Several children, each with a random stream of its own."""
         threads = self.task.threads
         return [self.child(pair, penalties, stream + i * threads) for i, pair in enumerate(pairs)]
 
-    def child(self, parents: Parents, penalties: Penalties, stream: int) -> list[Individual]:
+    def child(self, parents: Parents, penalties: Penalties, stream: int) -> Family:
         """A child of two parents, or of chance; if infeasible, perhaps a repaired one as well."""
         state = random_state(self.task.seed, stream)
         penalties = self._own_penalties(penalties, state)

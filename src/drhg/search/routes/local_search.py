@@ -14,6 +14,7 @@ from drhg.hypergraph.plan import Index
 from drhg.kernels.jit import inlined, inner, kernel
 from drhg.kernels.random import random_below
 from drhg.problem import Floats, Ints
+from drhg.problem.tolerances import PENALISED_GAIN
 from drhg.search.routes.moves import (
     NO_MOVE,
     context_of,
@@ -24,7 +25,7 @@ from drhg.search.routes.moves import (
     update_route,
 )
 from drhg.search.routes.params import RouteMoveParams
-from drhg.search.routes.penalties import TINY, PenalisedProblem, Penalties
+from drhg.search.routes.penalties import PenalisedProblem, Penalties
 from drhg.search.routes.swap_star import (
     find_meeting,
     join_meeting,
@@ -127,7 +128,10 @@ def _local_search(
                     ru, rv = route[u], route[v]
                     if v < m:
                         lately = max(moved[u], moved[v], moved[context.x], moved[next[v]])
-                        if lately <= known[u, c] and least[u, c] >= paid[ru] + paid[rv] - TINY:
+                        if (
+                            lately <= known[u, c]
+                            and least[u, c] >= paid[ru] + paid[rv] - PENALISED_GAIN
+                        ):
                             continue
                     kind, lowest = first_that_pays(problem, penalties, routes, u, v, context)
                     if kind == NO_MOVE:

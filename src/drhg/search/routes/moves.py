@@ -13,7 +13,8 @@ import numpy as np
 from drhg.hypergraph.plan import Index
 from drhg.kernels.jit import inlined, inner
 from drhg.problem import Floats
-from drhg.search.routes.penalties import TINY, penalty
+from drhg.problem.tolerances import PENALISED_GAIN
+from drhg.search.routes.penalties import penalty
 
 NO_MOVE = 0
 RELOCATE = 1  # u behind v
@@ -159,12 +160,12 @@ def _pays(limits, penalties, apart, paid, change, load_u, length_u, load_v, leng
     `paid` are their present penalties. Within one route only lengths count.
     """
     if not apart:
-        return change < -TINY
-    if change >= paid - TINY:
+        return change < -PENALISED_GAIN
+    if change >= paid - PENALISED_GAIN:
         return False
     after = penalty(limits, penalties, load_u, length_u)
     after += penalty(limits, penalties, load_v, length_v)
-    return change + after - paid < -TINY
+    return change + after - paid < -PENALISED_GAIN
 
 
 @inlined
@@ -258,7 +259,7 @@ def first_that_pays(problem, penalties, routes, u, v, context):
     lowest = min(lowest, turned, straight)
     if not apart:
         forward = place[u] < place[v] and x != v
-        return TWO_OPT if forward and turned < -TINY else NO_MOVE, lowest
+        return TWO_OPT if forward and turned < -PENALISED_GAIN else NO_MOVE, lowest
     loads, ways = load_u + load_v, way_u + way_v
     if v < m or y < m:
         front, way = load_to[u] + load_to[v], length_to[u] + uv + length_to[v]

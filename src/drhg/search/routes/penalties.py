@@ -9,9 +9,7 @@ import numpy as np
 from drhg.hypergraph.plan import Index
 from drhg.kernels.jit import inner
 from drhg.problem import Floats, Ints
-
-TINY = 1e-7  # a smaller gain is taken for rounding
-LOOSE = 1e-10  # share by which a length may exceed its limit, for rounding
+from drhg.problem.tolerances import SEARCH_SLACK
 
 
 class RouteLimits(NamedTuple):
@@ -44,7 +42,7 @@ def penalty(limits, penalties, load, length):
     extra = 0.0
     if load > limits.load:
         extra = penalties.load * (load - limits.load)
-    if length > limits.length * (1.0 + LOOSE):
+    if length > limits.length * (1.0 + SEARCH_SLACK):
         extra += penalties.length * (length - limits.length)
     return extra
 

@@ -16,7 +16,7 @@ from drhg.search.routes.schedule import AnnealingSchedule
 from drhg.search.routes.sequences import order_crossover, within_limits
 from drhg.search.routes.split import split
 from drhg.search.routes.strategy import Routes
-from drhg.search.strategy import Budget, Here, Task, task_of
+from drhg.search.strategy import Budget, InThisThread, Task, task_of
 
 
 def _task() -> Task:
@@ -33,8 +33,8 @@ def rehearse_annealing() -> None:
     schedule = AnnealingSchedule(
         Budget(10, share=0.5), 1.0, 1, task.instance.n, method.annealing, method.sizes.part_steps
     )
-    next(anneal_copies(context, plan, Here(), schedule))
-    next(anneal_together(context, plan, Here(), schedule))
+    next(anneal_copies(context, plan, InThisThread(), schedule))
+    next(anneal_together(context, plan, InThisThread(), schedule))
 
 
 def rehearse_population() -> None:

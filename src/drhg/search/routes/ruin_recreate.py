@@ -18,6 +18,7 @@ from drhg.kernels.jit import inlined, kernel
 from drhg.kernels.random import random_below, random_float
 from drhg.kernels.space import distance
 from drhg.problem import Floats, Ints
+from drhg.problem.tolerances import GAIN, SEARCH_SLACK, TIE
 from drhg.search.routes.params import RuinParams
 from drhg.search.routes.parts import Part
 
@@ -130,7 +131,7 @@ def _anneal(part, ruin, temperature, steps, state, scratch):
             count_before += absences[absent[i]]
             n_out += 1
         _sort_for_insertion(problem, ruin, out, n_out, key, state)
-        threshold = -temperature * np.log(1.0 - random_float(state)) + 1e-12
+        threshold = -temperature * np.log(1.0 - random_float(state)) + TIE
         n_put = 0
         n_left = 0
         count = 0
@@ -155,7 +156,7 @@ def _anneal(part, ruin, temperature, steps, state, scratch):
         if keep and max_length < np.inf:  # without triangles a shorter string is longer
             for i in range(n_touched):
                 r = touched[i]
-                if stops[r] > 0 and length[r] > max_length * (1.0 + 1e-10):
+                if stops[r] > 0 and length[r] > max_length * (1.0 + SEARCH_SLACK):
                     keep = False
         if n_left > 0 and n_absent > 0:
             w = 0
@@ -169,7 +170,7 @@ def _anneal(part, ruin, temperature, steps, state, scratch):
             cost += delta
             n_absent = n_left
             sort_first(absent, n_absent)
-            if n_absent < best_absent or (n_absent == best_absent and cost < best_cost - 1e-9):
+            if n_absent < best_absent or (n_absent == best_absent and cost < best_cost - GAIN):
                 best_cost, best_absent = cost, n_absent
                 copy_into(next, best)
         else:

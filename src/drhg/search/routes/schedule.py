@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from drhg.problem.tolerances import NOT_ZERO
 from drhg.search.routes.params import AnnealingParams
 from drhg.search.strategy import Budget
 
@@ -35,9 +36,9 @@ class AnnealingSchedule:
         """
         now = self._budget.fraction()
         if self._begin is not None and now is not None:
-            length = max(1e-9, self._end - self._begin)
+            length = max(NOT_ZERO, self._end - self._begin)
             over = min(1.0, (now - self._begin) / length)
-            return over, self.done / max(1e-9, over)
+            return over, self.done / max(NOT_ZERO, over)
         cycle = self.params.endless_cycle * self._nodes
         while self.done >= 2 * cycle:
             cycle *= 2

@@ -7,7 +7,8 @@ import numpy as np
 from drhg.kernels.arrays import stable_order
 from drhg.kernels.jit import kernel
 from drhg.kernels.random import random_below
-from drhg.search.routes.penalties import LOOSE, Penalties, penalty
+from drhg.problem.tolerances import SEARCH_SLACK
+from drhg.search.routes.penalties import Penalties, penalty
 
 
 @kernel
@@ -78,7 +79,7 @@ def measure(problem, order, ends):
         total += length
         length += limits.service * (ends[r] - w)
         overload += max(0.0, load - limits.load)
-        if length > limits.length * (1.0 + LOOSE):
+        if length > limits.length * (1.0 + SEARCH_SLACK):
             overlength += length - limits.length
         w = ends[r]
     return total, overload, overlength

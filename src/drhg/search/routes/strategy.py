@@ -45,7 +45,7 @@ class Routes(Strategy):
     def run(self, task: Task, budget: Budget) -> Iterator[Snapshot]:
         """Improve the start of the task on all its threads, until nobody asks any more.
 
-        Plans that leave customers out are annealed whole, until one has them all on board.
+        A plan that leaves customers out is annealed as a whole until every customer has a route.
         """
         from drhg.search.routes.annealing import anneal_copies, anneal_together
         from drhg.search.routes.context import route_lists, search_context, snapshot

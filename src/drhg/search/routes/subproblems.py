@@ -14,7 +14,7 @@ from drhg.search.routes.context import RouteLists, SearchContext, snapshot, with
 from drhg.search.routes.genetic import genetic_search
 from drhg.search.routes.route_groups import route_groups
 from drhg.search.routes.schedule import AnnealingSchedule
-from drhg.search.strategy import Here, Snapshot, task_of
+from drhg.search.strategy import InThisThread, Snapshot, task_of
 
 
 def improve_subproblems(
@@ -65,7 +65,7 @@ class Subproblem:
         )
         self._before = float(cost(small, start))
         task = task_of(small, start, seed, 1)
-        self._search = genetic_search(task, params.genetic, params.moves, Here(), max_iters)
+        self._search = genetic_search(task, params.genetic, params.moves, InThisThread(), max_iters)
         self._found = Snapshot(0, self._before, lambda: start)
 
     def improve(self, children: int) -> int:

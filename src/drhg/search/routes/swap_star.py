@@ -10,9 +10,10 @@ import numpy.typing as npt
 from drhg.hypergraph.plan import Index
 from drhg.kernels.jit import inlined, inner
 from drhg.problem import Floats, Ints
+from drhg.problem.tolerances import PENALISED_GAIN
 from drhg.search.routes.moves import move_behind
 from drhg.search.routes.params import RouteMoveParams
-from drhg.search.routes.penalties import TINY, penalty
+from drhg.search.routes.penalties import penalty
 
 
 class SwapStar(NamedTuple):
@@ -141,7 +142,7 @@ def swap_star(problem, penalties, routes, changed, moves, swaps, a, b, listed, o
     ours = listed[: _candidates(problem, routes, swaps, a, b, listed)]
     theirs = other[: _candidates(problem, routes, swaps, b, a, other)]
     paid = routes.penalty[a] + routes.penalty[b]
-    best = -TINY
+    best = -PENALISED_GAIN
     best_u, best_v, best_at, best_back = -1, -1, -1, -1
     for side in range(2):
         r, s, mine = (a, b, ours) if side == 0 else (b, a, theirs)

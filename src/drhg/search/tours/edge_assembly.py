@@ -21,8 +21,8 @@ from drhg.kernels.arrays import sort_first
 from drhg.kernels.jit import inlined, inner, kernel
 from drhg.kernels.random import random_below
 from drhg.kernels.space import distance
-from drhg.local_search.kopt import TINY
 from drhg.problem import Floats, Ints
+from drhg.problem.tolerances import GAIN, NOT_ZERO
 
 
 class Population(NamedTuple):
@@ -348,7 +348,7 @@ def _apply_e_set(context, parent, crossing, e_set):
     order, pos, links = parent
     cuts, labels, sizes, log = crossing.cuts, crossing.labels, crossing.sizes, crossing.log
     gain = _e_set_gain(context.space, crossing, e_set)
-    if gain <= TINY:  # merging sub-tours costs, as a rule
+    if gain <= GAIN:  # merging sub-tours costs, as a rule
         return -np.inf, 0
     k, changes = _exchange_edges(parent, crossing, e_set)
     if k == 0:
@@ -366,7 +366,7 @@ def _apply_e_set(context, parent, crossing, e_set):
             i += 1
         begin = order[_bounds(cuts, k, i, len(order))[0]]
         more, u, s, v, w = _cheapest_merge(context, parent, crossing, k, begin, own)
-        if u < 0 or changes + 4 > len(log) or gain + more <= TINY:
+        if u < 0 or changes + 4 > len(log) or gain + more <= GAIN:
             return -np.inf, changes
         gain += more
         other = labels[_path_of(cuts, k, pos[v])]
@@ -464,11 +464,11 @@ def cross(context, population, crossing, pairs, children, diverse, state):
             single[0] = _draw(crossing.cycle_order, i, cycles, state)
             gain, changes = _apply_e_set(context, parent, crossing, single)
             _undo(parent.links, log, changes)
-            if gain > TINY:
+            if gain > GAIN:
                 loss = 1.0
                 if diverse:
                     loss = _entropy_lost(context.near, population, log, changes)
-                value = gain / (loss if loss > 1e-9 else 1e-9)
+                value = gain / (loss if loss > NOT_ZERO else NOT_ZERO)
                 if value > best:
                     best = value
                     chosen[size] = single[0]
@@ -477,7 +477,7 @@ def cross(context, population, crossing, pairs, children, diverse, state):
                 best = 0.0
         if size > 0:
             gain, changes = _apply_e_set(context, parent, crossing, chosen[:size])
-            if gain > TINY:
+            if gain > GAIN:
                 pairs.gains[pair] = gain
                 _retrace(parent)
             else:

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from drhg.construct.starts import shaken_greedy
 from drhg.hypergraph.plan import Index
 from drhg.kernels.random import random_state
-from drhg.local_search.kopt import TINY
 from drhg.problem import Ints, Solution, cost
+from drhg.problem.tolerances import GAIN
 from drhg.search.strategy import Budget, Snapshot
 from drhg.search.tours.edge_assembly import (
     Crossing,
@@ -108,7 +108,7 @@ class TourPopulation:
     def best_of(self, iterations: int, best: Snapshot) -> Snapshot:
         """The shortest of these tours and one from before."""
         row = int(np.argmin(self.costs))
-        if not self.costs[row] < best.cost - TINY:
+        if not self.costs[row] < best.cost - GAIN:
             return replace(best, iterations=iterations)
         kept = Solution([self.arrays.orders[row].astype(np.int64)])
         return Snapshot(iterations, float(self.costs[row]), lambda: kept)
@@ -147,7 +147,7 @@ def evolve(
         while True:
             diverse = (budget.fraction() or 0.0) <= params.greedy_from
             stagnates = progress.stagnates()
-            if (stagnates or not diverse) and best.cost < population.costs.min() - TINY:
+            if (stagnates or not diverse) and best.cost < population.costs.min() - GAIN:
                 worst = int(np.argmax(population.costs))
                 population.set_tour(worst, best.solution().tour.astype(np.int32))
                 progress.restart()
@@ -186,4 +186,4 @@ class Progress:
         mean, best = self.history[-1 - patience]
         now_mean, now_best = self.history[-1]
         least = self.params.least_progress
-        return not (now_best < best - TINY or now_mean < mean * (1 - least))
+        return not (now_best < best - GAIN or now_mean < mean * (1 - least))

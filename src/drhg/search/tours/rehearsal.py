@@ -8,7 +8,7 @@ from drhg.construct.starts import shaken_greedy
 from drhg.kernels.random import random_state
 from drhg.problem import Instance, Solution
 from drhg.problem.generate import as_matrix, uniform_tsp
-from drhg.search.strategy import Budget, Here, task_of
+from drhg.search.strategy import Budget, InThisThread, task_of
 from drhg.search.tours.edge_assembly import Pairs, count_edges, crossing_of
 from drhg.search.tours.kicks import kick_copies, kick_regions
 from drhg.search.tours.params import KickParams, MoveParams
@@ -24,13 +24,13 @@ def rehearse_moves() -> None:
     """k-opt moves and kicks on a whole tour."""
     subject = _subject(as_matrix(uniform_tsp(20)))  # scipy is not needed
     tour = subject.local_optimum(np.arange(20))
-    next(kick_copies(subject, tour, KickParams(), Here(), Budget(each=2)))
+    next(kick_copies(subject, tour, KickParams(), InThisThread(), Budget(each=2)))
 
 
 def rehearse_regions() -> None:
     """The same on regions of a large tour."""
     subject = _subject(uniform_tsp(20))
-    next(kick_regions(subject, subject.local_optimum(np.arange(20)), KickParams(), Here()))
+    next(kick_regions(subject, subject.local_optimum(np.arange(20)), KickParams(), InThisThread()))
 
 
 def _population(subject: Subject) -> TourPopulation:
