@@ -12,11 +12,13 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 DEMO_REFERENCE ?= 23025755
 DEMO_SECONDS   ?= 8
 
-.PHONY: help demo pictures test lint soak coverage mutants bench-gate bench-quick bench-network clean
+.PHONY: help demo pictures docs linkcheck test lint soak coverage mutants bench-gate bench-quick bench-network clean
 
 help:
 	@echo "make demo        install, solve 1,000 cities, draw them and film one step, all in out/"
 	@echo "make pictures    draw the pictures of the documentation again"
+	@echo "make docs        build this documentation with its notebooks, into build/docs"
+	@echo "make linkcheck   do the addresses in it answer? (needs a network)"
 	@echo "make test        install, then lint, types and tests"
 	@echo "make lint        lint and types only"
 	@echo "make soak        the long forms of the tests of docs/reliability.md (hours)"
@@ -47,6 +49,16 @@ pictures: $(VENV)/.demo
 	$(BIN)/drhg generate uniform-cvrp -n 80 -s 26 -o out/film-cvrp.vrp
 	$(BIN)/drhg plot out/film-cvrp.vrp --film -s 26 -o docs/film-cvrp.png
 	$(BIN)/python docs/pictures.py docs
+
+# A warning is an error, and so is a link that leads nowhere or a notebook that fails.
+SPHINX = $(BIN)/python -m sphinx --fail-on-warning --keep-going --jobs auto
+docs: $(VENV)/.docs
+	$(BIN)/drhg warmup
+	$(SPHINX) -q -b html docs build/docs
+	@echo "open build/docs/index.html"
+
+linkcheck: $(VENV)/.docs
+	DRHG_NOTEBOOKS=off $(SPHINX) -b linkcheck docs build/linkcheck
 
 test: lint
 	$(BIN)/drhg warmup
@@ -106,6 +118,10 @@ $(BIN)/python:
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install -e '.[plot]' -c constraints.txt
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install -e '.[docs]' -c constraints.txt
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python

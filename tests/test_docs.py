@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent.parent
 UsageError: Any = typer.BadParameter.__mro__[1]
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 WORDS_FOR = {  # placeholders of the pages, by something that parses
     "SECONDS": "1", "K": "20,100", "S": "30-70", "...": "",
