@@ -21,6 +21,7 @@ ORDER = [
     "parallel",
     "problem",
     "files",
+    "roads",
     "kernels",
     "construct",
     "hypergraph",

@@ -88,7 +88,7 @@ BAD = {
     "empty": ("", "{file}:1: the file is empty"),
     "no header": ("1,2,3\n4,5,6\n", "{file}:1: the first row must name the columns"),
     "no stop": ("x,y\n", "{file}:1: there is a header, but no stop below it"),
-    "no coordinates": ("name,demand\na,1\n", "{file}:1: no columns of coordinates"),
+    "no coordinates": ("name,note\na,1\n", "{file}:1: no columns of coordinates"),
     "ragged": ("x,y\n1,2\n3\n", "{file}:3: 1 cells, but the header names 2 columns"),
     "quotes": ('x,y\n1,2\n"3,4\n', "{file}:3: not a table of cells"),
     "latin-1": ("name,x,y\na,1,2\nM\xfcller,1,2\n".encode("latin-1"), "{file}:3: not a text file"),
@@ -158,15 +158,36 @@ def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
     assert lines[-1] == "and 13 more"
 
 
-def test_a_data_frame_is_a_table(tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
+def test_what_is_wrong_with_the_headings_is_told_with_the_rest(tmp_path: Path) -> None:
+    text = "name,lat,latitude,lon,demand,vehicle\na,1,1,1,3,\nb,95,1,1,x,v7\nc,1\n"
+    with pytest.raises(InstanceError) as caught:
+        drhg.read_table(table(tmp_path, text), depot="A", columns={"service": "Srv"})
+    lines = str(caught.value).splitlines()
+    assert lines[0].endswith("stops.csv: 8 problems:")
+    begins = [
+        "no stop is called 'A' (did you mean 'a'?)",
+        "column 'demand' has demands, but the vehicles no capacity",
+        "line 1, there is no column 'Srv'",
+        "line 1, the columns 'lat' and 'latitude' may both be lat",
+        "line 3, column 'vehicle': stops tied to vehicles are not supported",
+        "line 3, column 'lat': 95 is no latitude",
+        "line 3, column 'demand': 'x' is no number",
+        "line 4, 2 cells, but the header names 6 columns",
+    ]
+    assert [line[: len(start)] for line, start in zip(lines[1:], begins, strict=True)] == begins
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_data_frame_is_a_table(tmp_path: Path, library: str) -> None:
+    frames = pytest.importorskip(library)
     path = table(tmp_path, PLAIN)
-    frame = pandas.read_csv(path)
+    frame = frames.read_csv(path)
     instance = drhg.read_table(frame, capacity=5, name="stops")
     assert instance == drhg.read_table(path, capacity=5)
-    frame.loc[1, "lat"] = np.nan
+    columns = {heading: frame[heading].to_list() for heading in frame.columns}
+    columns["lat"][1] = None
     with pytest.raises(InstanceError, match="row 2, column 'lat': the cell is empty"):
-        drhg.read_table(frame, capacity=5)
+        drhg.read_table(frames.DataFrame(columns), capacity=5)
 
 
 @settings(max_examples=upto(50), deadline=None)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from drhg.kernels.warmup import WarmupProgress, warmup
     from drhg.problem import Instance, Metric, Solution, check, cost, cvrp, tsp
     from drhg.problem.generate import clustered_tsp, uniform_cvrp, uniform_tsp, x_cvrp
+    from drhg.roads import Osrm, RoadMatrix, RoadParams, Valhalla, road_matrix
     from drhg.search.criteria import Anneal, Improve, Progress
     from drhg.search.regions import Regions
     from drhg.search.repairers import Hybrid, Insertion, Library, LocalSearch, Neural
@@ -52,6 +53,11 @@ _LAZY = {
     "read_solution": "files",
     "read_table": "files",
     "write_solution": "files",
+    "Osrm": "roads",
+    "RoadMatrix": "roads",
+    "RoadParams": "roads",
+    "Valhalla": "roads",
+    "road_matrix": "roads",
     "uniform_tsp": "problem.generate",
     "clustered_tsp": "problem.generate",
     "uniform_cvrp": "problem.generate",
@@ -110,10 +116,13 @@ __all__ = [
     "ModelError",
     "MoveParams",
     "Neural",
+    "Osrm",
     "PopulationParams",
     "Progress",
     "Regions",
     "Result",
+    "RoadMatrix",
+    "RoadParams",
     "RouteMoveParams",
     "RouteSizes",
     "Routes",
@@ -125,6 +134,7 @@ __all__ = [
     "TourSizes",
     "Tours",
     "TracePoint",
+    "Valhalla",
     "WarmupProgress",
     "WholeRoutes",
     "check",
@@ -134,6 +144,7 @@ __all__ = [
     "read",
     "read_solution",
     "read_table",
+    "road_matrix",
     "solve",
     "solve_many",
     "tsp",

@@ -63,12 +63,15 @@ def table_options(
     """What was said about a table, as keyword arguments of `drhg.read_table`."""
     given = {
         "capacity": capacity, "max_distance": max_distance, "depot": depot, "matrix": matrix,
-        "columns": None if columns is None else _pairs(columns),
+        "columns": columns_of(columns),
     }  # fmt: skip
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _pairs(columns: str) -> dict[str, str]:
+def columns_of(columns: str | None) -> dict[str, str] | None:
+    """What --columns says: a heading for each meaning."""
+    if columns is None:
+        return None
     pairs = [part.partition("=") for part in columns.split(",")]
     if not all(meaning.strip() and equals and heading for meaning, equals, heading in pairs):
         raise typer.BadParameter(

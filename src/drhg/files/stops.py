@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import csv
 import difflib
+import math
 import re
-from collections.abc import Iterator, Mapping
-from io import BytesIO, StringIO
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from io import StringIO
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from drhg.errors import InstanceError
+from drhg.files.matrices import Distances, fitted, read_matrix
 from drhg.files.messages import errors_as, fail, name_of, quoted
-from drhg.files.paths import STANDARD, PathLike, stem, suffix
+from drhg.files.paths import STANDARD, PathLike, stem
 from drhg.files.streams import read_bytes
 from drhg.files.tables import (
     Problems,
     Table,
     has_decimal_commas,
-    is_number,
     numbers,
-    parse_rows,
     parse_table,
 )
 from drhg.problem import Floats, Instance, Metric, real_number, shown, whole_demand, whole_number
@@ -66,7 +65,7 @@ def read_table(
     matrix: PathLike | None = None,
     name: str | None = None,
 ) -> Instance:
-    """An instance from a table of stops: a CSV file, perhaps .gz, or a pandas DataFrame.
+    """An instance from a table of stops: CSV, perhaps .gz, or a DataFrame of pandas or Polars.
 
     Its columns are name (or id), lat and lon (decimal degrees: distances are great circles in
     metres) or x and y (straight lines), demand and service; `columns` maps those meanings to other
@@ -76,7 +75,7 @@ def read_table(
     """
     name_given = name
     with errors_as(InstanceError, None):
-        if hasattr(source, "columns") and hasattr(source, "itertuples"):
+        if _is_frame(source):
             file, name = None, "stops"
             table = _of_frame(source)
         else:
@@ -85,7 +84,7 @@ def read_table(
             name = "stdin" if path == STANDARD else stem(path)
     with errors_as(InstanceError, file):
         if file is not None:
-            table = parse_table(read_bytes(path))
+            table = parse_table(read_bytes(path), forgiving=True)
         far = None if matrix is None else read_matrix(matrix)
         return instance_of(
             table, name=name_given or name, columns=columns, capacity=capacity,
@@ -96,7 +95,26 @@ def read_table(
 def parse_stops(data: bytes, *, file: str | None = None) -> Instance:
     """The instance of a table that needs no more than its columns, named after its file."""
     with errors_as(InstanceError, file):
-        return instance_of(parse_table(data), name="stops" if file is None else stem(file))
+        table = parse_table(data, forgiving=True)
+        return instance_of(table, name="stops" if file is None else stem(file))
+
+
+def read_places(path: PathLike, *, columns: Mapping[str, str] | None = None) -> Instance:
+    """The names and places of a table of stops, or of any other file that `read` knows, as a TSP.
+
+    What else the table holds is not looked at.
+    """
+    with errors_as(InstanceError, None):
+        file = name_of(path)
+    with errors_as(InstanceError, file):
+        table = parse_table(read_bytes(file), forgiving=True)
+        problems = Problems(table.counted, list(table.left_out))
+        at = _columns(table, columns or {}, problems)
+        xy, degrees = _coordinates(table, at, problems)
+        names = _names(table, at, problems)
+        problems.raise_any()
+        metric = Metric.HAVERSINE if degrees else Metric.EXACT
+        return Instance(name=stem(file), metric=metric, xy=xy, names=names)
 
 
 def format_stops(instance: Instance) -> str:
@@ -159,25 +177,26 @@ def instance_of(
         real_number("capacity", capacity, 0.0)
     if vehicles is not None:
         whole_number("vehicles", vehicles, 1)
-    at = _columns(table, columns or {})
-    _refuse_unsupported(table, at)
+    problems = Problems(table.counted, list(table.left_out))
+    at = _columns(table, columns or {}, problems)
+    _refuse_unsupported(table, at, problems)
     if not len(table):
-        fail("there is a header, but no stop below it", 1 if table.counted == "line" else None)
-    problems = Problems(table.counted)
+        problems.raise_any()
+        fail("there is a header, but no stop below it", table.headed or None)
     if matrix is not None and not {"lat", "x"} & at.keys():
         xy, degrees = None, False
     else:
         xy, degrees = _coordinates(table, at, problems)
     names = _names(table, at, problems)
     routes = "demand" in at or capacity is not None
-    home = _depot(table, names, depot) if routes else 0
+    home = _depot(table, names, depot, problems) if routes else 0
     demand = _demand(table, at, home, capacity, problems) if routes else None
     service = _service(table, at, home, routes, problems)
-    problems.raise_any()
     if depot is not None and not routes:
-        fail("a depot is for stops with a demand, and these have none")
+        problems.note("a depot is for stops with a demand, and these have none")
     if not routes and (vehicles is not None or max_distance is not None):
-        fail(f"vehicles and their limits need a column of demands; {_found(table)}")
+        problems.note(f"vehicles and their limits need a column of demands; {_found(table)}")
+    problems.raise_any()
     if matrix is not None:
         metric = Metric.EXPLICIT
     else:
@@ -191,7 +210,7 @@ def instance_of(
         }  # fmt: skip
     return Instance(
         name=name, metric=metric, xy=xy, names=names, degrees=degrees,
-        matrix=None if matrix is None else _fitted(matrix, len(table), names), **given,
+        matrix=None if matrix is None else fitted(matrix, len(table), names), **given,
     )  # fmt: skip
 
 
@@ -204,17 +223,17 @@ def _found(table: Table) -> str:
     return f"the columns are {', '.join(map(quoted, table.header))}"
 
 
-def _columns(table: Table, wanted: Mapping[str, str]) -> dict[str, int]:
+def _columns(table: Table, wanted: Mapping[str, str], problems: Problems) -> dict[str, int]:
     """Where each meaning stands: where the user says, else where a heading says so."""
     at: dict[str, int] = {}
     for meaning, heading in dict(wanted).items():
         if meaning not in SYNONYMS:
-            fail(f"columns: {shown(meaning)} is no meaning; known: {', '.join(SYNONYMS)}")
-        if heading not in table.header:
-            close = difflib.get_close_matches(str(heading), table.header, 1)
-            hint = f" (did you mean {quoted(close[0])}?)" if close else ""
-            fail(f"there is no column {quoted(str(heading))}{hint}; {_found(table)}")
-        at[meaning] = table.header.index(heading)
+            problems.note(f"columns: {shown(meaning)} is no meaning; known: {', '.join(SYNONYMS)}")
+        elif heading not in table.header:
+            reason = f"there is no column {quoted(str(heading))}{_meant(heading, table.header)}"
+            problems.note(f"{reason}; {_found(table)}", table.headed)
+        else:
+            at[meaning] = table.header.index(heading)
     keys = [_key(heading) for heading in table.header]
     for meaning, words in SYNONYMS.items():
         if meaning in at:
@@ -223,7 +242,10 @@ def _columns(table: Table, wanted: Mapping[str, str]) -> dict[str, int]:
         fits.sort(key=lambda i: words.index(keys[i]))
         if len(fits) > 1 and meaning != "name":
             both = " and ".join(quoted(table.header[i]) for i in fits[:2])
-            fail(f"the columns {both} may both be {meaning}: say which, {meaning}=HEADING")
+            problems.note(
+                f"the columns {both} may both be {meaning}: say which, {meaning}=HEADING",
+                table.headed,
+            )
         if fits:
             at[meaning] = fits[0]
     if {"lat", "lon"} <= at.keys():
@@ -231,18 +253,26 @@ def _columns(table: Table, wanted: Mapping[str, str]) -> dict[str, int]:
     return at
 
 
-def _refuse_unsupported(table: Table, at: Mapping[str, int]) -> None:
+def _meant(word: str, known: Sequence[str]) -> str:
+    """A hint at the name that was meant, perhaps: one that is spelt alike, or longer."""
+    told = str(word).strip().casefold()
+    alike = difflib.get_close_matches(str(word), known, 1)
+    longer = [one for one in known if told and told in one.casefold()]
+    best = [*alike, *longer]
+    return f" (did you mean {best[0]!r}?)" if best else ""
+
+
+def _refuse_unsupported(table: Table, at: Mapping[str, int], problems: Problems) -> None:
     """A plan that left out a wish in silence would be a wrong plan."""
     for i, heading in enumerate(table.header):
         what = next((w for w, words in UNSUPPORTED.items() if _key(heading) in words), None)
         cell = next((r for r, cell in enumerate(table.columns[i]) if cell.strip()), None)
         if what is not None and cell is not None and i not in at.values():
-            line = table.lines[cell] if table.counted == "line" else None
-            fail(
-                f"column {quoted(heading)}: {what} are not supported; empty the column, or rename "
-                "it if it means something else",
-                line,
-            )
+            problems.add(
+                table.lines[cell], heading,
+                f"{what} are not supported; empty the column, or rename it if it means something "
+                "else",
+            )  # fmt: skip
 
 
 def _coordinates(table: Table, at: Mapping[str, int], problems: Problems) -> tuple[Floats, bool]:
@@ -250,11 +280,12 @@ def _coordinates(table: Table, at: Mapping[str, int], problems: Problems) -> tup
     degrees = {"lat", "lon"} <= at.keys()
     pair = ("lat", "lon") if degrees else ("x", "y")
     if not set(pair) <= at.keys():
-        fail(
+        problems.note(
             f"no columns of coordinates (lat and lon, or x and y); {_found(table)}; map them, as "
             "in lat=HEADING",
-            1 if table.counted == "line" else None,
+            table.headed,
         )
+        return np.zeros((len(table), 2)), False
     commas = has_decimal_commas(table, [at[m] for m in (*pair, "demand", "service") if m in at])
     xy = np.array([numbers(table, at[axis], commas, problems) for axis in pair]).T
     if degrees:
@@ -279,37 +310,41 @@ def _names(table: Table, at: Mapping[str, int], problems: Problems) -> tuple[str
     return names
 
 
-def _depot(table: Table, names: tuple[str, ...] | None, depot: str | None) -> int:
-    """The row of the depot."""
+def _depot(
+    table: Table, names: tuple[str, ...] | None, depot: str | None, problems: Problems
+) -> int:
+    """The row of the depot, -1 if there is none of its name."""
     if depot is None:
         return 0
     if names is None:
-        fail(f"the depot {shown(depot)} is sought by name, but no column has names")
-    if depot not in names:
-        close = difflib.get_close_matches(str(depot), names, 1)
-        fail(
-            f"no stop is called {shown(depot)}"
-            + (f" (did you mean {quoted(close[0])}?)" if close else "")
-        )
-    return names.index(depot)
+        problems.note(f"the depot {shown(depot)} is sought by name, but no column has names")
+    elif depot not in names:
+        problems.note(f"no stop is called {shown(depot)}{_meant(depot, names)}")
+    else:
+        return names.index(depot)
+    return -1
 
 
 def _demand(
     table: Table, at: Mapping[str, int], home: int, capacity: float | None, problems: Problems
-) -> list[float]:
+) -> list[float] | None:
     if "demand" not in at:
-        fail(f"a capacity, but no column of demands; {_found(table)}; map it: demand=HEADING")
+        problems.note(
+            f"a capacity, but no column of demands; {_found(table)}; map it: demand=HEADING"
+        )
+        return None
     heading = table.header[at["demand"]]
     if capacity is None:
-        fail(
+        problems.note(
             f"column {quoted(heading)} has demands, but the vehicles no capacity: give capacity "
             "(--capacity)"
         )
+        capacity = math.inf
     commas = has_decimal_commas(table, [i for meaning, i in at.items() if meaning != "name"])
     blank = Problems()
     demand = numbers(table, at["demand"], commas, blank)
     own = table.lines[home]
-    if not table.columns[at["demand"]][home].strip():
+    if home >= 0 and not table.columns[at["demand"]][home].strip():
         demand[home] = 0.0
         blank.found = [problem for problem in blank.found if problem[0] != own]
     problems.found += blank.found
@@ -352,99 +387,26 @@ def _service(
     return stops[0][0] if stops else 0.0
 
 
-# --- distances ------------------------------------------------------------------------------------
-
-Distances: TypeAlias = tuple[npt.NDArray[Any], tuple[str, ...] | None, str]
-
-
-def read_matrix(path: PathLike) -> Distances:
-    """A matrix of distances from a .npy file or a CSV, with the names in its header, if any."""
-    with errors_as(InstanceError, None):
-        name = name_of(path, "matrix")
-    with errors_as(InstanceError, name):
-        if suffix(name) == ".npy":
-            try:
-                with open(name, "rb") as stream:
-                    found = np.load(BytesIO(stream.read()), allow_pickle=False)
-            except OSError as error:
-                fail(f"cannot be read: {error.strerror or error}")
-            except ValueError as error:
-                fail(f"not a matrix of numbers: {error}")
-            names = None
-        else:
-            found, names = _matrix_of_rows(read_bytes(name))
-        if found.ndim != 2 or found.shape[0] != found.shape[1]:
-            fail(f"a matrix of distances is square, this one has the shape {found.shape}")
-        if found.dtype.kind not in "iuf":
-            fail("not a matrix of numbers")
-        _refuse_asymmetric(found, names)
-    return found, names, name
-
-
-def _matrix_of_rows(data: bytes) -> tuple[npt.NDArray[Any], tuple[str, ...] | None]:
-    rows, lines, delimiter = parse_rows(data)
-    if not rows:
-        fail("the file is empty", 1)
-    names = None
-    if not is_number(rows[0][-1]):  # a header, and perhaps names before each row
-        names = tuple(cell.strip() for cell in rows[0])
-        rows, lines = rows[1:], lines[1:]
-        if rows and len(names) == len(rows) + 1:
-            names = names[1:]
-            for i, (row, line) in enumerate(zip(rows, lines, strict=True)):
-                if row[0].strip() != names[i]:
-                    fail(
-                        f"row {quoted(row[0])} stands where column {quoted(names[i])} is due", line
-                    )
-            rows = [row[1:] for row in rows]
-    commas = delimiter != ","
-    values = []
-    for row, line in zip(rows, lines, strict=True):
-        if len(row) != len(rows):
-            fail(f"{len(row)} distances, but {len(rows)} rows: a matrix is square", line)
-        wrong = next((cell for cell in row if not is_number(cell)), None)
-        if wrong is not None or (not commas and any("," in cell for cell in row)):
-            fail(f"{quoted(wrong or next(c for c in row if ',' in c))} is no number", line)
-        values.append([float(cell.replace(",", ".")) for cell in row])
-    return np.array(values), names
-
-
-def _refuse_asymmetric(found: npt.NDArray[Any], names: tuple[str, ...] | None) -> None:
-    differ = np.abs(found - found.T) > 1e-9 * np.maximum(np.abs(found), np.abs(found.T))
-    if differ.any():
-        i, j = np.argwhere(differ)[0].tolist()
-        pair = (names[i], names[j]) if names else (f"row {i + 1}", f"row {j + 1}")
-        fail(
-            f"{found[i, j]:g} from {pair[0]} to {pair[1]}, but {found[j, i]:g} back: distances "
-            "that depend on the direction are not supported; give the mean of both"
-        )
-
-
-def _fitted(matrix: Distances, n: int, names: tuple[str, ...] | None) -> npt.NDArray[Any]:
-    """The distances in the order of the stops: by names if both have them, else row by row."""
-    found, headings, file = matrix
-    with errors_as(InstanceError, file):
-        if headings is None or names is None:
-            if len(found) != n:
-                fail(f"{len(found)} rows of distances for {n} stops")
-            return found
-        missing = [name for name in names if name not in headings]
-        if missing:
-            fail(f"no row of distances for the stop {quoted(missing[0])}")
-        place = {heading: i for i, heading in enumerate(headings)}
-        order = np.array([place[name] for name in names])
-        fitted: npt.NDArray[Any] = found[np.ix_(order, order)]
-        return fitted
-
-
 # --- DataFrames -----------------------------------------------------------------------------------
+
+
+def _is_frame(source: Any) -> bool:
+    """Whether something is a DataFrame of pandas or Polars, neither of which is imported here."""
+    return hasattr(source, "columns") and (
+        hasattr(source, "itertuples") or hasattr(source, "get_columns")
+    )
 
 
 def _of_frame(frame: Any) -> Table:
     """The cells of a DataFrame as text; what is missing becomes blank."""
     header = tuple(str(heading).strip() for heading in frame.columns)
-    columns = tuple(tuple(_cells(frame.iloc[:, i].tolist())) for i in range(len(header)))
-    return Table(header, columns, tuple(range(1, len(frame) + 1)), None, "row")
+    columns = (
+        frame.get_columns()
+        if hasattr(frame, "get_columns")
+        else [frame.iloc[:, i] for i in range(len(header))]
+    )
+    cells = tuple(tuple(_cells(column.to_list())) for column in columns)
+    return Table(header, cells, tuple(range(1, len(frame) + 1)), None, "row")
 
 
 def _cells(values: list[Any]) -> Iterator[str]:

@@ -25,6 +25,8 @@ class Table:
     lines: tuple[int, ...]
     delimiter: str | None  # None: the cells never were text
     counted: str = "line"  # what `lines` count
+    headed: int = 0  # the line of the header, 0 if there is none
+    left_out: tuple[tuple[int, str], ...] = ()  # rows that did not fit: where, and why
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -35,10 +37,14 @@ class Problems:
     """Everything that is wrong with a table, to be told at once."""
 
     counted: str = "line"
-    found: list[tuple[int, str]] = field(default_factory=list)
+    found: list[tuple[int, str]] = field(default_factory=list)  # line 0: the table as a whole
 
     def add(self, line: int, column: str, reason: str) -> None:
         self.found.append((line, f"column {quoted(column)}: {reason}"))
+
+    def note(self, reason: str, line: int = 0) -> None:
+        """Something that is about no one column."""
+        self.found.append((line, reason))
 
     def raise_any(self) -> None:
         """Raise one error that lists the first twenty, in the order of the file."""
@@ -46,26 +52,44 @@ class Problems:
             return
         found = sorted(self.found, key=lambda problem: problem[0])
         if len(found) == 1 and self.counted == "line":
-            fail(found[0][1], found[0][0])
-        shown = [f"{self.counted} {line}, {reason}" for line, reason in found[:MOST_PROBLEMS]]
-        more = len(found) - len(shown)
-        shown += [f"and {more} more"] if more else []
-        fail("\n".join([f"{len(found)} problems:" if len(found) > 1 else "a problem:", *shown]))
+            fail(found[0][1], found[0][0] or None)
+        told = [
+            f"{self.counted} {line}, {reason}" if line else reason
+            for line, reason in found[:MOST_PROBLEMS]
+        ]
+        if len(found) == 1:
+            fail(told[0])
+        more = len(found) - len(told)
+        told += [f"and {more} more"] if more else []
+        fail("\n".join([f"{len(found)} problems:", *told]))
 
 
-def parse_table(data: bytes) -> Table:
-    """A table from text with a header; blank rows are skipped, everything else must fit."""
+def parse_table(data: bytes, *, forgiving: bool = False) -> Table:
+    """A table from text with a header; blank rows are skipped, everything else must fit.
+
+    A forgiving one leaves rows out that do not fit, and says which.
+    """
     rows, lines, delimiter = parse_rows(data)
     if not rows:
         fail("the file is empty; its first row must name the columns", 1)
     header = tuple(cell.strip() for cell in rows[0])
     if any(is_number(cell) for cell in header):
         fail("the first row must name the columns, such as name,lat,lon,demand", lines[0])
-    for row, line in zip(rows, lines, strict=True):
+    wrong = Problems()
+    fits = []
+    for at, (row, line) in enumerate(zip(rows, lines, strict=True)):
         if len(row) < len(header) or any(map(str.strip, row[len(header) :])):
-            fail(f"{len(row)} cells, but the header names {len(header)} columns", line)
-    columns = tuple(zip(*(row[: len(header)] for row in rows[1:]), strict=True))
-    return Table(header, columns or ((),) * len(header), tuple(lines[1:]), delimiter)
+            wrong.note(f"{len(row)} cells, but the header names {len(header)} columns", line)
+        elif at:
+            fits.append(at)
+    if not forgiving:
+        wrong.raise_any()
+    columns = tuple(zip(*(rows[at][: len(header)] for at in fits), strict=True))
+    placed = tuple(lines[at] for at in fits)
+    return Table(
+        header, columns or ((),) * len(header), placed, delimiter, headed=lines[0],
+        left_out=tuple(wrong.found),
+    )  # fmt: skip
 
 
 def parse_rows(data: bytes) -> tuple[list[list[str]], list[int], str]:
