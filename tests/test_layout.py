@@ -31,6 +31,7 @@ ORDER = [
     "network",
     "search",
     "session",
+    "plans",
     "training",
     "plotting",
     "benchmark",

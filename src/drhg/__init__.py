@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from drhg.files.registry import read, read_solution, write_solution
     from drhg.files.stops import read_table
     from drhg.kernels.warmup import WarmupProgress, warmup
+    from drhg.plans.explain import Explanation, explain
     from drhg.problem import Instance, Metric, Solution, check, cost, cvrp, tsp
     from drhg.problem.generate import clustered_tsp, uniform_cvrp, uniform_tsp, x_cvrp
     from drhg.roads import Osrm, RoadMatrix, RoadParams, Valhalla, road_matrix
@@ -49,6 +50,8 @@ _LAZY = {
     "cost": "problem",
     "cvrp": "problem",
     "tsp": "problem",
+    "Explanation": "plans.explain",
+    "explain": "plans.explain",
     "read": "files",
     "read_solution": "files",
     "read_table": "files",
@@ -103,6 +106,7 @@ __all__ = [
     "Cluster",
     "Covering",
     "DrhgError",
+    "Explanation",
     "GeneticParams",
     "Hybrid",
     "Improve",
@@ -141,6 +145,7 @@ __all__ = [
     "clustered_tsp",
     "cost",
     "cvrp",
+    "explain",
     "read",
     "read_solution",
     "read_table",

@@ -12,7 +12,18 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from drhg.cli import bench, check, convert, generate, matrix, plot, solve, training, warming
+from drhg.cli import (
+    bench,
+    check,
+    convert,
+    explain,
+    generate,
+    matrix,
+    plot,
+    solve,
+    training,
+    warming,
+)
 from drhg.cli.help_pages import App, epilog
 from drhg.cli.report import say
 from drhg.cli.shell import BAD_INPUT, OK, SOME_FAILED, STOP, USAGE, Interrupted
@@ -52,7 +63,9 @@ app = App(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (solve, check, convert, matrix, generate, plot, bench, training, warming):
+for command in (
+    solve, check, explain, convert, matrix, generate, plot, bench, training, warming,
+):  # fmt: skip
     app.add_typer(command.app)
 
 

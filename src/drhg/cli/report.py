@@ -253,7 +253,8 @@ class Bar:
             )
         elif not self._quiet and time.monotonic() - self._logged >= BAR_EVERY:
             self._logged = time.monotonic()
-            say(f"{self._verb} {step.done} of {step.total}, {step.seconds:.0f} s, last {step.what}")
+            last = f", last {step.what}" if step.what else ""
+            say(f"{self._verb} {step.done} of {step.total}, {step.seconds:.0f} s{last}")
 
 
 class Report:

@@ -114,6 +114,7 @@ GENETIC = Part(
 LOCAL_SEARCH = Part(
     "local search of routes", "drhg.search.routes.rehearsal:rehearse_local_search", kernels=28
 )
+EXPLAINING = Part("explaining plans", "drhg.plans.rehearsal:rehearse_explaining", kernels=25)
 
 
 def start(problem: str, name: str) -> Part:
@@ -143,6 +144,7 @@ METHODS: dict[str, tuple[Part, ...]] = {
         regions("cvrp", "neural", "auto"),
     ),
     "paper": (start("tsp", "insertion"), regions("tsp", "neural", "paper")),
+    "plans": (EXPLAINING,),
 }
 """What the methods need, by names for `drhg warmup`; `tsp` and `cvrp` are the default searches."""
 

@@ -139,6 +139,21 @@ def draw_nodes(ax: Axes, instance: Instance, solution: Solution | None, points: 
     ax.scatter(customers[:, 0], customers[:, 1], s=size, color=INK, linewidth=0, zorder=3)
 
 
+def draw_rings(ax: Axes, points: Floats) -> None:
+    """A ring around each of some points."""
+    if len(points):
+        size = 4.0 * dot_size(len(points)) + 6.0
+        ax.scatter(
+            points[:, 0],
+            points[:, 1],
+            s=size,
+            facecolor="none",
+            edgecolor=GONE,
+            linewidth=0.9,
+            zorder=4,
+        )
+
+
 def draw_names(ax: Axes, instance: Instance, points: Floats, size: float = 7.0) -> None:
     """Each node's name right of it, in points of `size`, where it covers no other name.
 

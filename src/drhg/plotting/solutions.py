@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from drhg.files.paths import PathLike
 from drhg.plotting.drawing import (
@@ -16,6 +17,7 @@ from drhg.plotting.drawing import (
     draw_names,
     draw_nodes,
     draw_plan,
+    draw_rings,
     draw_tour,
     map_points,
     name_ends,
@@ -69,10 +71,12 @@ def save_solution(
     title: str | None = None,
     *,
     names: bool = False,
+    marked: npt.ArrayLike = (),
 ) -> None:
     """Write a picture of an instance, by default titled with its name, size and cost.
 
-    The ending of `path` decides the format: .png, .pdf or .svg. With `names`, nodes bear theirs.
+    The ending of `path` decides the format: .png, .pdf or .svg. With `names`, nodes bear theirs;
+    the `marked` ones stand in a ring.
     """
     figure = new_figure(instance)
     ax = figure.add_subplot()
@@ -84,6 +88,7 @@ def save_solution(
     ax.text(0, 1.015, sub, transform=ax.transAxes, fontsize=10.5, color=MUTED, va="bottom")
     if names:
         draw_names(ax, instance, map_points(instance))
+    draw_rings(ax, map_points(instance)[np.asarray(marked, np.int64)])
     save_figure(path, figure)
 
 
