@@ -35,6 +35,7 @@ ORDER = [
     "training",
     "plotting",
     "benchmark",
+    "service",
     "cli",
 ]  # imports point only upward, that is, to the left
 HEAVY = ("numba", "scipy", "torch", "matplotlib")

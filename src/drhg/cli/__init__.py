@@ -20,6 +20,7 @@ from drhg.cli import (
     generate,
     matrix,
     plot,
+    serve,
     solve,
     training,
     warming,
@@ -64,7 +65,7 @@ app = App(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    solve, check, explain, convert, matrix, generate, plot, bench, training, warming,
+    solve, check, explain, convert, matrix, generate, plot, serve, bench, training, warming,
 ):  # fmt: skip
     app.add_typer(command.app)
 

@@ -31,7 +31,13 @@ def to_json(instance: Instance) -> str:
 def from_json(text: str | bytes, *, file: str | None = None) -> Instance:
     """The instance that `to_json` wrote."""
     with errors_as(InstanceError, file):
-        fields = load_json(plain(text))
+        return instance_from_fields(load_json(plain(text)))
+
+
+def instance_from_fields(given: Any, *, file: str | None = None) -> Instance:
+    """The instance of JSON that has been read already."""
+    with errors_as(InstanceError, file):
+        fields = dict(given) if isinstance(given, dict) else given
         if not isinstance(fields, dict) or fields.pop("format", None) != "drhg-instance":
             fail('the JSON is not an object with "format": "drhg-instance"')
         for name, value in fields.items():
@@ -94,6 +100,14 @@ def solution_from_json(
         rows = _solution_rows(plain(text))
         line, row = rows[0] if len(rows) == 1 else _fitting_row(rows, instance, instance_file)
         return Solution(_routes_of(row, line, instance))
+
+
+def solution_from_fields(given: Any, instance: Instance, *, file: str | None = None) -> Solution:
+    """The solution of a JSON object that has been read already."""
+    with errors_as(SolutionError, file):
+        if not isinstance(given, dict):
+            fail("a solution in JSON is an object")
+        return Solution(_routes_of(given, None, instance))
 
 
 _Row: TypeAlias = tuple[int | None, dict[str, Any]]  # an object, and its line if it is one of many

@@ -144,12 +144,17 @@ def read(path: PathLike) -> Instance:
     file = "standard input" if name == STANDARD else name
     with errors_as(InstanceError, file):
         data = read_bytes(name)
-    known = INSTANCES[_kind_of_instance(data, suffix(name))]
+    return instance_of_bytes(data, file, suffix(name))
+
+
+def instance_of_bytes(data: bytes, file: str, named: str = "") -> Instance:
+    """The instance in the content of a file, whose suffix may tell what it is."""
+    known = INSTANCES[kind_of_instance(data, named)]
     assert known.read is not None
     return known.read(data, file)
 
 
-def _kind_of_instance(data: bytes, named: str) -> str:
+def kind_of_instance(data: bytes, named: str) -> str:
     """What an instance is: its name may tell, but TSPLIB text has many names."""
     if named in INSTANCES and named not in (".tsp", ".vrp"):
         return named
@@ -177,6 +182,13 @@ def read_solution(
     known = SOLUTIONS[kind or _kind_of(data, instance)]
     assert known.read is not None
     return known.read(data, instance, file, instance_file)
+
+
+def solution_of_bytes(data: bytes, instance: Instance, file: str) -> Solution:
+    """The solution in the content of a file, recognised by what it says."""
+    known = SOLUTIONS[_kind_of(data, instance)]
+    assert known.read is not None
+    return known.read(data, instance, file, None)
 
 
 def _kind_of(data: bytes, instance: Instance) -> str:

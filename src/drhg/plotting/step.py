@@ -70,6 +70,7 @@ def take_step(
     seed: int = 0,
     k: int | None = None,
     repair: Repair | None = None,
+    candidates: int = CANDIDATES,
 ) -> Step:
     """Destroy k nodes at several places, repair each, and return the step that gains most.
 
@@ -84,7 +85,7 @@ def take_step(
     rules, nearness = hypergraph.rules_of(instance), hypergraph.Nearness(instance)
     plan = hypergraph.plan_of(rules, solution)
     k = min(max(3, instance.n // 5), 25) if k is None else k
-    ranked = nearness.around(rng.choice(nearness.nodes, size=CANDIDATES), k)
+    ranked = nearness.around(rng.choice(nearness.nodes, size=candidates), k)
     cuts, n_cuts = hypergraph.destroy_nearest(rules, plan, ranked, k)
     graphs = hypergraph.reduce(rules, plan, cuts, n_cuts)
     repaired = (repair or LocalSearchRepair())(rules, graphs, rng)
@@ -151,7 +152,7 @@ def plot_hypergraph(ax: Axes, step: Step, *, repaired: bool = False) -> None:
     for piece in step.pieces:
         _draw_piece(ax, points, piece)
     if repaired:
-        _draw_edges(ax, points, _repaired_edges(step), NEW, 1.3)
+        _draw_edges(ax, points, repaired_edges(step), NEW, 1.3)
     row, partner = step.graphs.node[0], step.graphs.partner[0]
     inside = np.arange(len(row)) < step.graphs.size[0]
     alone = inside & (partner == np.arange(len(row)))
@@ -262,7 +263,7 @@ def _key(edge: Edge) -> Edge:
     return min(edge), max(edge)
 
 
-def _repaired_edges(step: Step) -> list[Edge]:
+def repaired_edges(step: Step) -> list[Edge]:
     """The edges that a repair adds to the intact pieces."""
     order, via = step.repaired.order[0], step.repaired.via[0]
     node, partner = step.graphs.node[0], step.graphs.partner[0]

@@ -1,0 +1,1 @@
+"""The service: solves over HTTP, and the page that shows them live."""
