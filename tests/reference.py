@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from drhg.problem import Instance, Metric, cvrp, tsp
+from drhg.problem import Instance, Metric, cvrp, tsp, vrp
 
 
 def nint(x: float) -> int:
@@ -45,6 +45,8 @@ def distance(instance: Instance, i: int, j: int) -> float:
             return euclid
         case Metric.EUC_2D:
             return nint(euclid)
+        case Metric.TRUNC1:
+            return math.floor(10 * euclid) / 10
         case Metric.CEIL_2D:
             return math.ceil(euclid)
         case Metric.MAN_2D:
@@ -78,7 +80,84 @@ def _on_ball(latitude: float, longitude: float) -> tuple[float, float, float]:
 def route_length(instance: Instance, route: Sequence[int]) -> float:
     """Length of one route: closed for a TSP, from and to the depot for a CVRP."""
     stops = [instance.depot, *route] if instance.is_cvrp else list(route)
-    return sum(distance(instance, a, b) for a, b in zip(stops, stops[1:] + stops[:1], strict=True))
+    back = stops[:1] if instance.returns else []
+    return sum(distance(instance, a, b) for a, b in itertools.pairwise(stops + back))
+
+
+def walk(instance: Instance, route: Sequence[int], leave: float) -> list[tuple[int, float, float]]:
+    """Where a vehicle is that leaves the depot at this time: node, arrival, start of service."""
+    stops = [*route, instance.depot] if instance.returns else list(route)
+    found, node, clock = [], instance.depot, leave
+    for following in stops:
+        clock += service(instance, node) + travel_time(instance, node, following)
+        found.append((following, clock, max(clock, window(instance, following)[0])))
+        node, clock = following, found[-1][2]
+    return found
+
+
+def service(instance: Instance, node: int) -> float:
+    if node == instance.depot:
+        return 0.0
+    if isinstance(instance.service_time, float):
+        return instance.service_time
+    return float(instance.service_time[node])
+
+
+def travel_time(instance: Instance, i: int, j: int) -> float:
+    return distance(instance, i, j) if instance.durations is None else instance.durations[i][j]
+
+
+def window(instance: Instance, node: int) -> tuple[float, float]:
+    return (0.0, math.inf) if instance.windows is None else tuple(instance.windows[node])
+
+
+def best_departure(instance: Instance, route: Sequence[int]) -> tuple[float, float, float]:
+    """Lateness, duration and departure of a route: the least in this order, at a whole time.
+
+    All times of the instance must be whole, and the depot's window finite.
+    """
+    opens, closes = window(instance, instance.depot)
+    released = [0.0 if instance.release is None else instance.release[i] for i in route]
+    found = []
+    for leave in range(int(max([opens, *released])), int(closes) + 1):
+        stops = walk(instance, route, leave)
+        late = sum(max(0.0, begin - window(instance, i)[1]) for i, _, begin in stops)
+        end = stops[-1][2] + service(instance, stops[-1][0])
+        found.append((late, end - leave, float(leave)))
+    return min(found)
+
+
+def breaks_time(instance: Instance, route: Sequence[int]) -> bool:
+    """Whether a route is late somewhere or takes too long."""
+    late, duration, _ = best_departure(instance, route)
+    return late > 0.0 or (instance.max_duration is not None and duration > instance.max_duration)
+
+
+def random_windows(rng: np.random.Generator, n: int) -> Instance:
+    """An instance of whole numbers with every kind of time, in which all can be served alone."""
+    matrix, durations = rng.integers(1, 30, (2, n, n)).astype(float)
+    np.fill_diagonal(durations, 0.0)
+    services = rng.integers(0, 9, n) * (np.arange(n) > 0)
+    opened = int(rng.integers(0, 20))
+    release = rng.integers(0, 40, n) * (np.arange(n) > 0) * int(rng.integers(2))
+    reached = np.maximum(opened, release) + durations[0]
+    done = reached + services + durations[:, 0]
+    horizon = int(done.max()) + int(rng.integers(0, 150))
+    closes = rng.integers(reached, horizon - services - durations[:, 0] + 1)
+    opens = np.maximum(0, closes - rng.integers(0, 60, n))
+    windows = np.stack([opens, closes], axis=1).astype(float)
+    windows[0] = opened, horizon
+    return vrp(
+        matrix=matrix,
+        durations=durations,
+        demand=rng.integers(0, 9, n) * (np.arange(n) > 0),
+        capacity=int(rng.integers(9, 60)),
+        windows=windows,
+        service_time=services,
+        release=release if release.any() else None,
+        max_duration=float(rng.integers(100, 300)) if rng.integers(2) else None,
+        returns=bool(rng.integers(2)),
+    )
 
 
 def cost(instance: Instance, routes: Sequence[Sequence[int]]) -> float:

@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from drhg.files.stops import read_table
     from drhg.kernels.warmup import WarmupProgress, warmup
     from drhg.plans.explain import Explanation, explain
-    from drhg.problem import Instance, Metric, Solution, check, cost, cvrp, tsp
+    from drhg.problem import (
+        Instance,
+        Metric,
+        RouteSchedule,
+        Solution,
+        check,
+        cost,
+        cvrp,
+        schedule,
+        tsp,
+        vrp,
+    )
     from drhg.problem.generate import clustered_tsp, uniform_cvrp, uniform_tsp, x_cvrp
     from drhg.roads import Osrm, RoadMatrix, RoadParams, Valhalla, road_matrix
     from drhg.search.criteria import Anneal, Improve, Progress
@@ -52,6 +63,9 @@ _LAZY = {
     "tsp": "problem",
     "Explanation": "plans.explain",
     "explain": "plans.explain",
+    "vrp": "problem",
+    "schedule": "problem",
+    "RouteSchedule": "problem",
     "read": "files",
     "read_solution": "files",
     "read_table": "files",
@@ -128,6 +142,7 @@ __all__ = [
     "RoadMatrix",
     "RoadParams",
     "RouteMoveParams",
+    "RouteSchedule",
     "RouteSizes",
     "Routes",
     "RuinParams",
@@ -150,11 +165,13 @@ __all__ = [
     "read_solution",
     "read_table",
     "road_matrix",
+    "schedule",
     "solve",
     "solve_many",
     "tsp",
     "uniform_cvrp",
     "uniform_tsp",
+    "vrp",
     "warmup",
     "write_solution",
     "x_cvrp",

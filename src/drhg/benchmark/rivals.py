@@ -22,7 +22,7 @@ import numpy as np
 
 from drhg.benchmark.rows import FAILED, LATE, OK
 from drhg.errors import DrhgError, SolutionError
-from drhg.problem import Cost, Instance, Ints, Metric, Solution, check, cost
+from drhg.problem import Cost, Instance, Ints, Metric, Solution, check, cost, not_known
 
 Routes: TypeAlias = list[list[int]]
 Prepare: TypeAlias = Callable[[Instance, float, int, int], Callable[[], Routes]]
@@ -56,6 +56,8 @@ class Rival:
             return f"does not solve a {instance.problem.upper()}"
         if instance.n > self.most:
             return f"takes at most {self.most:,} nodes"
+        if why := not_known("its adapter", instance):
+            return why
         if instance.fixed_edges:
             return "knows no fixed edges"
         if instance.max_distance is not None or instance.vehicles is not None:

@@ -20,7 +20,7 @@ def length_limit(instance: Instance) -> float:
 def reachable(instance: Instance, customers: Ints) -> tuple[Ints, Ints]:
     """Those a vehicle can visit and return within the length limit, and those it cannot."""
     home = instance.distance(instance.depot, customers)
-    alone = 2.0 * home + instance.service_time <= length_limit(instance)
+    alone = 2.0 * home + instance.common_service <= length_limit(instance)
     return customers[alone], customers[~alone]
 
 
@@ -34,7 +34,7 @@ def cut_routes(instance: Instance, order: Ints, bounds: Ints | None = None) -> l
     total = np.concatenate(([0], np.cumsum(instance.demand[order])))
     home = instance.distance(instance.depot, order)
     along = np.concatenate(([0.0], np.cumsum(instance.distance(order[:-1], order[1:]))))
-    along += instance.service_time * np.arange(1, n + 1)
+    along += instance.common_service * np.arange(1, n + 1)
     stops = np.array([n]) if bounds is None else np.append(bounds[1:], n)
     routes, begin, stop = [], 0, 0
     while begin < n:
@@ -44,7 +44,7 @@ def cut_routes(instance: Instance, order: Ints, bounds: Ints | None = None) -> l
         end = int(np.searchsorted(total, total[begin] + instance.capacity, side="right")) - 1
         end = min(end, int(stops[stop]))
         if np.isfinite(limit):
-            end = _cut_length(home, along, begin, end, limit - instance.service_time)
+            end = _cut_length(home, along, begin, end, limit - instance.common_service)
         routes.append(order[begin:end])
         begin = end
     return routes
@@ -174,7 +174,7 @@ def _cheapest_place(
     sizes = np.array([len(route) + 1 for route in routes])  # edges, the two at the depot included
     begins = np.cumsum(sizes) - sizes
     if np.isfinite(limit):
-        service = instance.service_time
+        service = instance.common_service
         length = np.add.reduceat(edges, begins) + service * (sizes - 1)
         extra = np.where(np.repeat(length, sizes) + extra + service <= limit, extra, np.inf)
     at = int(np.argmin(extra))

@@ -211,7 +211,7 @@ def insertion(
         instance.demand.copy(),
         instance.capacity,
         length_limit(instance),
-        instance.service_time,
+        instance.common_service,
     )
     samples = params.insertion_samples
     for begin, end, near in _batches(instance, order, seed, params):
@@ -284,7 +284,7 @@ def savings(
     ends, far = reachable(instance, curve[curve != depot])
     home = instance.distance(depot, np.arange(n))
     links, tail = np.full((n, 2), -1, dtype=np.int64), np.arange(n)
-    load, length = instance.demand.copy(), 2.0 * home + instance.service_time
+    load, length = instance.demand.copy(), 2.0 * home + instance.common_service
     near = _near_finder(instance, seed)
     while len(ends) > 1:
         everything = len(ends) <= 2 * params.all_pairs

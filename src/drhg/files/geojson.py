@@ -11,7 +11,7 @@ import numpy as np
 
 from drhg.errors import InstanceError
 from drhg.files.json import load_json
-from drhg.files.messages import errors_as, fail, quoted
+from drhg.files.messages import errors_as, fail, quoted, refuse_variants
 from drhg.files.routes import name_of_node, positions, route_rows, stops_of
 from drhg.files.tsplib import plain
 from drhg.problem import Cost, Instance, Metric, Solution, cvrp, tsp
@@ -47,6 +47,7 @@ def _stop(instance: Instance, node: int) -> dict[str, Any]:
 
 def instance_to_geojson(instance: Instance) -> str:
     """Stops as points, from which `instance_from_geojson` gives back the same instance."""
+    refuse_variants(instance, "GeoJSON")
     if instance.metric is not Metric.HAVERSINE:
         fail(f"a GeoJSON instance has great-circle distances, this one {instance.metric.name}")
     spots = degrees_of(instance)

@@ -20,10 +20,12 @@ from drhg.problem import Cost, Instance, Metric, Solution
 def to_json(instance: Instance) -> str:
     """An instance as JSON; nodes count from 0."""
     fields = {name: getattr(instance, name) for name in _JSON_FIELDS}
-    for name in _WHEN_GIVEN:
-        if not fields[name]:
-            del fields[name]
     fields["metric"] = instance.metric.name
+    if instance.windows is not None:
+        fields["windows"] = [[a, b if b < np.inf else None] for a, b in instance.windows.tolist()]
+    for name, usual in _WHEN_GIVEN.items():
+        if fields[name] is usual:
+            del fields[name]
     lists = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in fields.items()}
     return json.dumps({"format": "drhg-instance", **lists}) + "\n"
 
@@ -46,8 +48,10 @@ def instance_from_fields(given: Any, *, file: str | None = None) -> Instance:
             if not (_JSON_FIELDS[name](value) or (value is None and name in _OPTIONAL)):
                 fail(f"{name} has a wrong value: {quoted(json.dumps(value))}")
         fields["metric"] = Metric[fields.get("metric", "EXACT")]
-        for name, kind in (("xy", np.float64), ("matrix", None), ("demand", np.int64)):
-            if fields.get(name) is not None:
+        if fields.get("windows") is not None:
+            fields["windows"] = [[a, np.inf if b is None else b] for a, b in fields["windows"]]
+        for name, kind in _ARRAYS.items():
+            if isinstance(fields.get(name), list):
                 fields[name] = np.array(fields[name], dtype=kind)
         return Instance(**fields)
 
@@ -214,11 +218,27 @@ _JSON_FIELDS: dict[str, Callable[[Any], bool]] = {
     "depot": _is_whole,
     "vehicles": _is_whole,
     "max_distance": _is_real,
-    "service_time": _is_real,
+    "service_time": lambda v: _is_real(v) or _is_list(v, _is_real),
     "fixed_edges": lambda v: _is_rows(v, 2, _is_whole),
     "comment": _is_text,
     "names": lambda v: _is_list(v, _is_text),
     "degrees": lambda v: isinstance(v, bool),
+    "durations": lambda v: isinstance(v, list) and v != [] and _is_rows(v, len(v), _is_real),
+    "windows": lambda v: _is_rows(v, 2, lambda time: time is None or _is_real(time)),
+    "release": lambda v: _is_list(v, _is_real),
+    "max_duration": _is_real,
+    "returns": lambda v: isinstance(v, bool),
+    "start": _is_whole,
+    "end": _is_whole,
 }
-_WHEN_GIVEN = ("names", "degrees")  # left out where there is nothing to say
-_OPTIONAL = {"xy", "matrix", "demand", "capacity", "vehicles", "max_distance", "names"}
+_ARRAYS: dict[str, type | None] = {
+    "xy": np.float64, "matrix": None, "demand": np.int64, "service_time": np.float64,
+    "durations": np.float64, "windows": np.float64, "release": np.float64,
+}  # fmt: skip
+_WHEN_GIVEN: dict[str, object] = {  # left out where there is nothing to say
+    "names": None, "degrees": False, "durations": None, "windows": None, "release": None,
+    "max_duration": None, "returns": True, "start": None, "end": None,
+}  # fmt: skip
+_OPTIONAL = {"xy", "matrix", "demand", "capacity", "vehicles", "max_distance"} | {
+    name for name, usual in _WHEN_GIVEN.items() if usual is None
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from drhg.errors import DrhgError
 from drhg.files.paths import STANDARD, PathLike, suffix
+from drhg.problem import Instance, not_known
 from drhg.problem.arguments import shown
 
 NO_TEXT = "not a text file (NUL or not UTF-8)"
@@ -52,6 +53,12 @@ def in_file_numbers(message: str, path: PathLike) -> str:
         return f"{match[1]} {match[2]} as .sol files count ({from_one} in a .vrp file)"
 
     return _FROM_ZERO.sub(renamed, message)
+
+
+def refuse_variants(instance: Instance, where: str, known: Collection[str] = ()) -> None:
+    """Refuse to write what a format has no place for."""
+    if why := not_known(where, instance, known):
+        fail(f"{why}; write the instance as .json")
 
 
 def name_of(path: Any, argument: str = "path") -> str:

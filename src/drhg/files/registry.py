@@ -121,7 +121,7 @@ def written_as(
 
 def check_solution_file(path: PathLike, instance: Instance) -> None:
     """Raise why the solutions of this instance cannot go to a file of this name, if they cannot."""
-    known = written_as(SOLUTIONS, instance.problem)
+    known = written_as(SOLUTIONS, instance.family)
     with errors_as(SolutionError, name_of(path)):
         if suffix(path) not in known:
             fail(
@@ -215,7 +215,7 @@ def write_instance(path: PathLike, instance: Instance) -> None:
         name = name_of(path)
     problem.an_instance(instance)
     with errors_as(InstanceError, name):
-        write = INSTANCES[_suffix(name, *written_as(INSTANCES, instance.problem))].write
+        write = INSTANCES[_suffix(name, *written_as(INSTANCES, instance.family))].write
         assert write is not None
         text = write(instance)
     _write(name, text)
@@ -242,7 +242,7 @@ def write_solution(
     if cost is not None:
         problem.real_number("cost", cost)
     with errors_as(SolutionError, "standard output" if name == STANDARD else name):
-        write = SOLUTIONS[_suffix(name, *written_as(SOLUTIONS, instance.problem))].write
+        write = SOLUTIONS[_suffix(name, *written_as(SOLUTIONS, instance.family))].write
         assert write is not None
         cost = problem.cost(instance, solution) if cost is None else cost
         text = write(instance, solution, cost, instance_file)

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from drhg import problem
 from drhg.errors import DrhgError, InstanceError
 from drhg.files.atomic import atomic_write
-from drhg.files.messages import errors_as, fail, name_of, quoted
+from drhg.files.messages import errors_as, fail, name_of, quoted, refuse_variants
 from drhg.files.paths import PathLike, suffix
 from drhg.files.streams import read_binary, read_bytes
 from drhg.problem import Floats, Instance, Ints, Metric, Solution, cvrp, tsp
@@ -285,6 +285,7 @@ def write_many(path: PathLike, solved: Sequence[Solved], format: str) -> None:
 
 def _can_be_said(instance: Instance) -> None:
     """These formats know points of the plane, exact distances, loads, and nothing else."""
+    refuse_variants(instance, "this format")
     if instance.xy is None or instance.metric is not Metric.EXACT:
         fail(
             f"{instance.name}: only points of the plane and their exact distances can be written "

@@ -18,7 +18,7 @@ import numpy as np
 
 from drhg.errors import InstanceError
 from drhg.files.matrices import Distances, fitted, read_matrix
-from drhg.files.messages import errors_as, fail, name_of, quoted
+from drhg.files.messages import errors_as, fail, name_of, quoted, refuse_variants
 from drhg.files.paths import STANDARD, PathLike, stem
 from drhg.files.streams import read_bytes
 from drhg.files.tables import (
@@ -124,6 +124,7 @@ def format_stops(instance: Instance) -> str:
     where the depot was not the first. Rounded distances cannot be told from the table and are
     refused, and so is a matrix.
     """
+    refuse_variants(instance, "a table of stops")
     if instance.xy is None or instance.metric not in (Metric.EXACT, Metric.HAVERSINE):
         fail(
             f"a table of stops has great circles or straight lines, not distances of type "
@@ -140,8 +141,8 @@ def format_stops(instance: Instance) -> str:
     if instance.demand is not None:
         load = (instance.demand[order] / instance.demand_scale).tolist()
         table["demand"] = [repr(one).removesuffix(".0") for one in load]
-        if instance.service_time:
-            table["service"] = ["0", *[repr(instance.service_time)] * (instance.n - 1)]
+        if instance.common_service:
+            table["service"] = ["0", *[repr(instance.common_service)] * (instance.n - 1)]
     out = StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table)

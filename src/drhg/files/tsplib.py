@@ -20,9 +20,11 @@ from drhg.files.messages import (
     in_file_numbers,
     one_line,
     quoted,
+    refuse_variants,
 )
 from drhg.problem import Cost, Floats, Instance, Ints, Metric, Solution
 from drhg.problem.arguments import LARGEST_EXACT
+from drhg.problem.fields import ROUNDING_NOISE
 
 _CVRP_KEYWORDS = {"CAPACITY", "VEHICLES", "DISTANCE", "SERVICE_TIME"}
 _CVRP_SECTIONS = {"DEMAND_SECTION", "DEPOT_SECTION"}
@@ -351,10 +353,22 @@ def _matrix(doc: _Document, layout: str) -> Floats:
         line = doc.line_at(key, int(starts[needed]) if len(values) > needed else None)
         fail(f"{key} has {len(values)} numbers, {layout} of {n} nodes needs {needed}", line)
     if half is None:
-        return values.reshape(n, n)
+        return _full_matrix(doc, values.reshape(n, n))
     matrix = np.zeros((n, n))
     rows, columns = half(n, diagonal)
     matrix[rows, columns] = matrix[columns, rows] = values
+    return matrix
+
+
+def _full_matrix(doc: _Document, matrix: Floats) -> Floats:
+    """A matrix as it stands; that of a TSP is symmetric by definition."""
+    differ = (matrix != matrix.T) & ~np.isclose(matrix, matrix.T, rtol=ROUNDING_NOISE, atol=0.0)
+    if doc.values["TYPE"] == "TSP" and differ.any():
+        i, j = (np.argwhere(differ)[0] + 1).tolist()
+        fail(
+            f"the distance matrix is not symmetric (nodes {i} and {j} of the file)",
+            doc.lines["EDGE_WEIGHT_SECTION"],
+        )
     return matrix
 
 
@@ -440,6 +454,7 @@ def format_instance(instance: Instance) -> str:
 
     Only the nodes' names and the meaning of coordinates beside a matrix have no place in it.
     """
+    refuse_variants(instance, "this kind of file")
     explicit, scale = instance.matrix is not None, instance.demand_scale
     out = [f"NAME: {one_line(instance.name)}"]
     if instance.comment:
@@ -455,8 +470,8 @@ def format_instance(instance: Instance) -> str:
         out.append(f"VEHICLES: {instance.vehicles}")
     if instance.max_distance is not None:
         out.append(f"DISTANCE: {_shortest(instance.max_distance)}")
-    if instance.service_time:
-        out.append(f"SERVICE_TIME: {_shortest(instance.service_time)}")
+    if instance.common_service:
+        out.append(f"SERVICE_TIME: {_shortest(instance.common_service)}")
     if instance.fixed_edges:
         out += ["FIXED_EDGES_SECTION", *(f"{a + 1} {b + 1}" for a, b in instance.fixed_edges), "-1"]
     if instance.matrix is not None:

@@ -49,7 +49,7 @@ def rules_of(instance: Instance) -> Rules:
         else instance.demand.copy(),
         capacity=1 if instance.capacity is None else instance.capacity,
         max_length=np.inf if instance.max_distance is None else instance.max_distance,
-        service=instance.service_time,
+        service=instance.common_service,
         vehicles=2**31 - 1 if instance.vehicles is None else instance.vehicles,
     )
 

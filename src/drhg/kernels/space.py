@@ -30,7 +30,7 @@ def space_of(instance: Instance) -> Space:
     return Space(int(instance.metric), np.array(points, dtype=np.float64, order="C"), matrix)
 
 
-_EXACT, _EUC, _CEIL, _ATT, _GEO, _MAN, _MAX, EXPLICIT, HAVERSINE = (
+_EXACT, _EUC, _CEIL, _ATT, _GEO, _MAN, _MAX, EXPLICIT, HAVERSINE, _TRUNC1 = (
     int(metric) for metric in Metric
 )
 
@@ -59,6 +59,8 @@ def _rare_distance(space, i, j):
     dy = space.points[i, 1] - space.points[j, 1]
     if space.metric == _CEIL:
         return math.ceil(math.sqrt(dx * dx + dy * dy))
+    if space.metric == _TRUNC1:
+        return math.floor(10.0 * math.sqrt(dx * dx + dy * dy)) / 10.0
     if space.metric == _ATT:
         r = math.sqrt((dx * dx + dy * dy) / 10.0)
         t = math.floor(r + 0.5)

@@ -10,17 +10,16 @@ from drhg.problem.arguments import (
     shown,
     whole_number,
 )
+from drhg.problem.build import cvrp, tsp, vrp
 from drhg.problem.checker import (
     check,
     cost,
     validated,
 )
+from drhg.problem.fields import whole_demand
 from drhg.problem.instance import (
     Instance,
     an_instance,
-    cvrp,
-    tsp,
-    whole_demand,
 )
 from drhg.problem.metrics import (
     EARTH_RADIUS_KM,
@@ -34,6 +33,8 @@ from drhg.problem.solution import (
     Solution,
     a_solution,
 )
+from drhg.problem.timetable import RouteSchedule, schedule
+from drhg.problem.variants import not_known, variants_of
 
 __all__ = [
     "EARTH_RADIUS_KM",
@@ -43,6 +44,7 @@ __all__ = [
     "Instance",
     "Ints",
     "Metric",
+    "RouteSchedule",
     "Solution",
     "a_solution",
     "an_instance",
@@ -52,12 +54,16 @@ __all__ = [
     "flattened",
     "from_zero",
     "middle_of",
+    "not_known",
     "on_sphere",
     "one_of",
     "real_number",
+    "schedule",
     "shown",
     "tsp",
     "validated",
+    "variants_of",
+    "vrp",
     "whole_demand",
     "whole_number",
 ]

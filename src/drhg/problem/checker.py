@@ -7,8 +7,11 @@ import numpy as np
 from drhg.errors import SolutionError
 from drhg.problem.arguments import Cost, Floats, Ints, from_zero
 from drhg.problem.instance import Instance, an_instance
+from drhg.problem.metrics import Metric
 from drhg.problem.solution import Solution, a_solution
+from drhg.problem.timetable import RouteSchedule, schedule
 from drhg.problem.tolerances import CHECK_SLACK
+from drhg.problem.variants import beyond
 
 
 def _end_to_end(solution: Solution) -> tuple[Ints, Ints]:
@@ -19,7 +22,10 @@ def _end_to_end(solution: Solution) -> tuple[Ints, Ints]:
 
 
 def _route_lengths(instance: Instance, solution: Solution) -> Floats:
-    """Length of each route: closed for a TSP, from and to the depot for a CVRP."""
+    """Length of each route: with the ways from and to the depot, or back to a tour's first node.
+
+    What does not return ends at its last node.
+    """
     order, begins = _end_to_end(solution)
     if not len(order):
         return np.zeros(0)
@@ -27,7 +33,8 @@ def _route_lengths(instance: Instance, solution: Solution) -> Floats:
         order = np.insert(order, begins, instance.depot)
         begins = begins + np.arange(len(begins))
     after = np.roll(order, -1)
-    after[np.append(begins[1:], len(order)) - 1] = order[begins]
+    lasts = np.append(begins[1:], len(order)) - 1
+    after[lasts] = order[begins] if instance.returns else order[lasts]
     return np.add.reduceat(np.asarray(instance.distance(order, after), np.float64), begins)
 
 
@@ -41,8 +48,10 @@ def cost(instance: Instance, solution: Solution) -> Cost:
     """
     if unknown := _unknown_nodes(an_instance(instance), a_solution(solution)):
         raise SolutionError(unknown[0])
-    total = _route_lengths(instance, solution).sum()
-    return round(float(total)) if instance.integral else float(total)
+    total = float(_route_lengths(instance, solution).sum())
+    if instance.metric is Metric.TRUNC1:
+        return round(total, 1)
+    return round(total) if instance.integral else total
 
 
 def check(instance: Instance, solution: Solution) -> list[str]:
@@ -73,7 +82,7 @@ def check(instance: Instance, solution: Solution) -> list[str]:
     if instance.demand is not None and instance.capacity is not None:
         found += _route_violations(instance, solution)
     else:
-        found += _lost_fixed_edges(instance, solution)
+        found += _wrong_ends(instance, solution) + _lost_fixed_edges(instance, solution)
     return found
 
 
@@ -97,13 +106,47 @@ def _route_violations(instance: Instance, solution: Solution) -> list[str]:
         load, capacity = int(loads[r]) / scale, instance.capacity / scale
         found.append(f"route {r + 1} carries {load:g}, capacity is {capacity:g}")
     if instance.max_distance is not None:
-        stops = np.array([len(route) for route in routes], np.int64)
-        lengths = _route_lengths(instance, solution) + instance.service_time * stops
+        served = np.add.reduceat(instance.services[order], begins) if len(begins) else np.zeros(0)
+        lengths = _route_lengths(instance, solution) + served
         for r in np.flatnonzero(lengths > instance.max_distance * (1 + CHECK_SLACK)):
             allowed = f"allowed is {instance.max_distance:g}"
             found.append(f"route {r + 1} is {lengths[r]:g} long, {allowed}")
     if instance.vehicles is not None and len(routes) > instance.vehicles:
         found.append(f"{len(routes)} routes, but only {instance.vehicles} vehicles")
+    if instance.windows is not None or instance.max_duration is not None:
+        for number, route in enumerate(schedule(instance, solution), start=1):
+            found += _late(instance, number, route)
+    return found
+
+
+def _late(instance: Instance, number: int, route: RouteSchedule) -> list[str]:
+    """Where a route is too late, and whether it takes too long."""
+    found, closes = [], instance.closes[route.nodes]
+    for k in np.flatnonzero(beyond(route.begin, closes)):
+        at, limit = f"{route.begin[k]:g}", f"{closes[k]:g}"
+        if at == limit:
+            at, limit = repr(float(route.begin[k])), repr(float(closes[k]))
+        if k == 0:
+            found.append(f"route {number} leaves the depot at {at}, it closes at {limit}")
+        elif route.nodes[k] == instance.depot:
+            found.append(f"route {number} is back at {at}, the depot closes at {limit}")
+        else:
+            node = instance.called(route.nodes[k])
+            found.append(f"route {number} reaches {node} at {at}, its window closes at {limit}")
+    longest = instance.max_duration
+    if longest is not None and beyond(np.array(route.duration), longest):
+        found.append(f"route {number} takes {route.duration:g}, allowed is {longest:g}")
+    return found
+
+
+def _wrong_ends(instance: Instance, solution: Solution) -> list[str]:
+    """Whether a path begins and ends elsewhere than it must."""
+    found = []
+    for word, node, place in (("start", instance.start, 0), ("end", instance.end, -1)):
+        for route in solution.routes:
+            if node is not None and route[place] != node:
+                there = instance.called(route[place])
+                found.append(f"the path must {word} at {instance.called(node)}, not at {there}")
     return found
 
 
@@ -112,7 +155,8 @@ def _lost_fixed_edges(instance: Instance, solution: Solution) -> list[str]:
         return []
     present = set()
     for route in solution.routes:
-        for a, b in zip(route.tolist(), np.roll(route, -1).tolist(), strict=True):
+        after = np.roll(route, -1) if instance.returns else route[1:]
+        for a, b in zip(route.tolist(), after.tolist(), strict=False):
             present.add((min(a, b), max(a, b)))
     return [
         f"the fixed edge of {instance.called(a, b)} is missing"

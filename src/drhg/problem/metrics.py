@@ -32,6 +32,7 @@ class Metric(IntEnum):
     MAX_2D = 6
     EXPLICIT = 7
     HAVERSINE = 8  # great circles in metres, not rounded; (latitude, longitude) in decimal degrees
+    TRUNC1 = 9  # Euclidean, cut to one decimal: the usual rule for time windows (DIMACS)
 
     @property
     def planar(self) -> bool:
@@ -41,7 +42,7 @@ class Metric(IntEnum):
     @property
     def rounded(self) -> bool:
         """Whether distances computed from coordinates are whole numbers."""
-        return self not in (Metric.EXACT, Metric.EXPLICIT, Metric.HAVERSINE)
+        return self not in (Metric.EXACT, Metric.EXPLICIT, Metric.HAVERSINE, Metric.TRUNC1)
 
 
 def geo_radians(xy: Floats) -> Floats:
@@ -144,6 +145,7 @@ METRICS: dict[Metric, Callable[[Floats, Floats], Floats]] = {
     Metric.MAN_2D: lambda p, q: np.floor(np.abs(p - q).sum(axis=-1) + 0.5),
     Metric.MAX_2D: lambda p, q: np.floor(np.abs(p - q) + 0.5).max(axis=-1),
     Metric.HAVERSINE: _haversine,
+    Metric.TRUNC1: lambda p, q: np.floor(10.0 * _euclid(p, q)) / 10.0,
 }
 
 

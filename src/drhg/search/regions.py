@@ -13,7 +13,7 @@ from drhg.destroy import operators
 from drhg.destroy.operators import Adaptive, Cluster, Covering, DestroyOperator
 from drhg.errors import DrhgError
 from drhg.kernels import warmup
-from drhg.problem import Instance, cost, shown, whole_number
+from drhg.problem import Instance, cost, not_known, shown, whole_number
 from drhg.problem.tolerances import GAIN
 from drhg.search import repairers
 from drhg.search.criteria import Accept, Improve, Moment
@@ -78,6 +78,8 @@ class Regions(Strategy):
         return repairers.batches(self.repair)
 
     def supports(self, instance: Instance) -> str | None:
+        if why := not_known("Regions", instance):
+            return f"{why}; use method auto"
         return operators.supports(self.destroy, instance) or repairers.supports(
             self.repair, instance
         )

@@ -52,7 +52,7 @@ class Insertion:
         return InsertionRepair()
 
     def parts(self, instance: Instance) -> list[Part]:
-        return [warmup.regions(instance.problem, "insertion", "auto")]
+        return [warmup.regions(instance.family, "insertion", "auto")]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class LocalSearch(Parameters):
         return LocalSearchRepair(self.kicks, self.neighbours, self.stretch)
 
     def parts(self, instance: Instance) -> list[Part]:
-        return [warmup.regions(instance.problem, "local", "auto")]
+        return [warmup.regions(instance.family, "local", "auto")]
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,9 @@ class Library:
             raise DrhgError(f"seconds must be above 0, not {shown(self.seconds)}")
 
     def supports(self, instance: Instance) -> str | None:
-        if self.name == "auto" or instance.problem in LIBRARIES[self.name]:
+        if self.name == "auto" or instance.family in LIBRARIES[self.name]:
             return None
-        fit = ", ".join(name for name, kinds in LIBRARIES.items() if instance.problem in kinds)
+        fit = ", ".join(name for name, kinds in LIBRARIES.items() if instance.family in kinds)
         return f"{self.name} does not solve a {instance.problem.upper()}; known: {fit}"
 
     def usual_destroy(self, instance: Instance) -> DestroyOperator:
@@ -110,7 +110,7 @@ class Library:
         return LibraryRepair(name, seconds=self.seconds, threads=threads)
 
     def parts(self, instance: Instance) -> list[Part]:
-        return [warmup.regions(instance.problem, "insertion", "auto")]
+        return [warmup.regions(instance.family, "insertion", "auto")]
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class Neural:
             return []
         economy = self.weights(instance).config.preset == "economy"
         model = "auto" if economy else os.fspath(self.model)
-        return [warmup.regions(instance.problem, repair, model)]
+        return [warmup.regions(instance.family, repair, model)]
 
 
 def _scorer(found: weights.Weights, device: str, threads: int) -> Scorer:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from drhg.construct.curves import along_curve
-from drhg.problem import Instance, Ints, Solution
+from drhg.problem import Instance, Ints, Solution, not_known
 
 if TYPE_CHECKING:
     from drhg.hypergraph.nearness import Nearness
@@ -78,8 +78,11 @@ class Strategy(Protocol):
         raise NotImplementedError
 
     def supports(self, instance: Instance) -> str | None:
-        """Why this instance cannot be solved in this way, or None if it can."""
-        return None
+        """Why this instance cannot be solved in this way, or None if it can.
+
+        By default that is all beyond a symmetric TSP or CVRP with closed routes.
+        """
+        return not_known(type(self).__name__, instance)
 
     def parts(self, instance: Instance) -> list[Part]:
         """The kernels to compile before the clock of a time limit starts."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from drhg.kernels import warmup
+from drhg.problem import not_known
 from drhg.search.routes.params import (
     AnnealingParams,
     GeneticParams,
@@ -80,7 +81,9 @@ class Routes(Strategy):
 
     def supports(self, instance: Instance) -> str | None:
         """Why an instance is not for this search, or None."""
-        return None if instance.is_cvrp else "Routes is for a CVRP, and this is a TSP"
+        if not instance.is_cvrp:
+            return "Routes is for a CVRP, and this is a TSP"
+        return not_known("Routes", instance)
 
     def parts(self, instance: Instance) -> list[warmup.Part]:
         """The kernels that the search for the routes of this instance may need."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from drhg.kernels import warmup
-from drhg.problem import Instance, Metric
+from drhg.problem import Instance, Metric, not_known
 from drhg.search.strategy import Strategy
 from drhg.search.tours.params import KickParams, MoveParams, PopulationParams, TourSizes
 
@@ -32,7 +32,9 @@ class Tours(Strategy):
     sizes: TourSizes = field(default_factory=TourSizes)
 
     def supports(self, instance: Instance) -> str | None:
-        return "Tours is for a TSP, and this is a CVRP" if instance.is_cvrp else None
+        if instance.is_cvrp:
+            return "Tours is for a TSP, and this is a CVRP"
+        return not_known("Tours", instance)
 
     def run(self, task: Task, budget: Budget) -> Iterator[Snapshot]:
         """Improve the start of the task for ever; yields the best tour after every slice."""

@@ -1,0 +1,191 @@
+"""What a problem asks beyond the symmetric CVRP and TSP, and whether anything can answer it.
+
+Time windows, travel and service times, release times, open routes and paths are fields of an
+`Instance`. Here they are checked and named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from drhg.errors import InstanceError
+from drhg.problem.arguments import LARGEST_EXACT, Floats, array_argument, real_number, shown
+from drhg.problem.tolerances import CHECK_SLACK
+
+if TYPE_CHECKING:
+    from drhg.problem.instance import Instance
+
+SHOWN = 20  # faults that one error names
+
+VARIANTS = {
+    "asymmetric": "asymmetric distances",
+    "durations": "travel times of their own",
+    "services": "service times that differ",
+    "windows": "time windows",
+    "release": "release times",
+    "max_duration": "a limit on the duration of routes",
+    "open": "open routes",
+    "path": "paths",
+}
+
+
+def variants_of(instance: Instance) -> list[str]:
+    """The keys of `VARIANTS` that an instance asks for.
+
+    >>> import drhg
+    >>> variants_of(drhg.tsp([[0, 0], [0, 1], [1, 0]], returns=False))
+    ['path']
+    """
+    asked = {
+        "asymmetric": not instance.symmetric,
+        "durations": instance.durations is not None,
+        "services": isinstance(instance.service_time, np.ndarray),
+        "windows": instance.windows is not None,
+        "release": instance.release is not None,
+        "max_duration": instance.max_duration is not None,
+        "open": instance.is_cvrp and not instance.returns,
+        "path": not instance.is_cvrp and not instance.returns,
+    }
+    return [name for name, present in asked.items() if present]
+
+
+def not_known(who: str, instance: Instance, known: Collection[str] = ()) -> str | None:
+    """What of an instance somebody who knows these variants does not know, in words, or None.
+
+    >>> import drhg
+    >>> not_known("Regions", drhg.tsp([[0, 0], [0, 1], [1, 0]], returns=False))
+    'Regions does not know paths'
+    """
+    *some, last = [VARIANTS[v] for v in variants_of(instance) if v not in known] or [""]
+    if not last:
+        return None
+    return f"{who} does not know {', '.join(some)}{' and ' if some else ''}{last}"
+
+
+# --- fields as they are given ---------------------------------------------------------------------
+
+
+def service_times(values: Any, n: int, depot: int) -> float | Floats:
+    """One number if all customers have the same, else an array (n,), negative ones included."""
+    try:
+        is_array = np.ndim(values) > 0
+    except (TypeError, ValueError):  # a list of lists of unequal length
+        is_array = True
+    if not is_array:
+        return real_number("service_time", values, 0.0)
+    services = _numbers("service_time", values, (n,))
+    if services[depot] != 0.0:
+        raise InstanceError(f"service_time of the depot must be 0, not {services[depot]:g}")
+    others = np.delete(services, depot)
+    if len(others) and others[0] >= 0.0 and (others == others[0]).all():
+        return float(others[0])
+    return services if len(others) else 0.0
+
+
+def time_windows(values: Any, n: int) -> Floats:
+    """Windows (n, 2); the end of one may be infinite."""
+    windows = _numbers("windows", values, (n, 2), infinite=True)
+    if not np.isfinite(windows[:, 0]).all() or (windows[:, 1] == -np.inf).any():
+        raise InstanceError("windows must open at a finite time; only their end may be infinite")
+    return windows
+
+
+def release_times(values: Any, n: int) -> Floats:
+    return _numbers("release", values, (n,))
+
+
+def _numbers(name: str, values: Any, shape: tuple[int, ...], *, infinite: bool = False) -> Floats:
+    array = array_argument(name, values)
+    if array.shape != shape:
+        raise InstanceError(f"{name} has shape {array.shape}, expected {shape}")
+    try:
+        numbers = array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InstanceError(f"{name} must be an array of numbers, not {shown(values)}") from None
+    usable = ~np.isnan(numbers) if infinite else np.isfinite(numbers)
+    usable &= (np.abs(numbers) < LARGEST_EXACT) | np.isinf(numbers)
+    if not usable.all():
+        at = np.argwhere(~usable)[0]
+        raise InstanceError(
+            f"{name}[{', '.join(map(str, at))}] must be a number, not {numbers[tuple(at)]}"
+        )
+    return numbers
+
+
+# --- what cannot be answered ----------------------------------------------------------------------
+
+
+def refuse_impossible_times(instance: Instance) -> None:
+    """One error that names every customer who cannot be served in time, even alone."""
+    found = list(_impossible(instance))
+    if not found:
+        return
+    more = f" (and {len(found) - SHOWN} more)" if len(found) > SHOWN else ""
+    raise InstanceError("; ".join(found[:SHOWN]) + more)
+
+
+def _impossible(instance: Instance) -> Iterator[str]:
+    """For every node the first reason why it cannot be served."""
+    depot, services = instance.depot, instance.services
+    bad = services < 0.0
+    for i in np.flatnonzero(bad):
+        yield f"{instance.called(i)} has the negative service_time {services[i]:g}"
+    release = np.zeros(instance.n) if instance.release is None else instance.release
+    for i in np.flatnonzero(release < 0.0):
+        yield f"{instance.called(i)} has the negative release {release[i]:g}"
+    if release[depot] > 0.0:
+        yield "release of the depot must be 0: only customers wait for what is released"
+    opens, closes = instance.opens, instance.closes
+    for i in np.flatnonzero(opens > closes):
+        yield f"{instance.called(i)} has a window that opens at {opens[i]:g} and closes at " + (
+            f"{closes[i]:g}"
+        )
+    bad |= (opens > closes) | (release < 0.0)
+    if bad[depot]:
+        return
+    starts, ends = opens[depot], closes[depot]
+    horizon = f"the depot's window, {starts:g} to {ends:g}"
+    outside = (closes < starts) | (opens > ends)
+    for i in np.flatnonzero(outside & ~bad):
+        yield f"{instance.called(i)} has a window, {opens[i]:g} to {closes[i]:g}, outside {horizon}"
+    bad |= outside
+    late = beyond(release, ends)
+    for i in np.flatnonzero(late & ~bad):
+        yield f"{instance.called(i)} has the release {release[i]:g}, beyond {horizon}"
+    bad |= late
+    nodes = np.arange(instance.n)
+    leaves = np.maximum(starts, release)
+    there = instance.travel_time(depot, nodes)
+    late = beyond(leaves + there, closes) & (nodes != depot)
+    for i in np.flatnonzero(late & ~bad):
+        yield (
+            f"{instance.called(i)} cannot be reached before {leaves[i] + there[i]:g}, its window "
+            f"closes at {closes[i]:g}"
+        )
+    bad |= late
+    bad[depot] = True
+    back = instance.travel_time(nodes, depot) if instance.returns else np.zeros(instance.n)
+    done = np.maximum(leaves + there, opens) + services + back
+    late = beyond(done, ends) if instance.returns else np.zeros(instance.n, bool)
+    for i in np.flatnonzero(late & ~bad):
+        yield (
+            f"from {instance.called(i)} the depot cannot be reached before {done[i]:g}, it closes "
+            f"at {ends:g}"
+        )
+    bad |= late
+    if instance.max_duration is not None:
+        alone = there + services + back
+        for i in np.flatnonzero(beyond(alone, instance.max_duration) & ~bad):
+            yield (
+                f"a route to {instance.called(i)} alone takes {alone[i]:g}, max_duration is "
+                f"{instance.max_duration:g}"
+            )
+
+
+def beyond(times: Floats, limits: Floats | float) -> Any:
+    """Which times are later than a limit by more than rounding."""
+    with np.errstate(invalid="ignore"):
+        return times > limits + CHECK_SLACK * np.maximum(1.0, np.abs(limits))
