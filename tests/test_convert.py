@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 import drhg
 from drhg import cli, files
+from drhg.construct import space_filling
 from drhg.files.research import Solved as Pair
 from drhg.files.research import read_many, write_many
 from drhg.problem import Solution, cost
@@ -148,3 +149,42 @@ def test_a_network_of_ones_own_is_trained_and_used(tmp_path: Path) -> None:
     result = run("models", "--model", tmp_path / weights)
     assert result.exit_code == 3
     assert "unknown network 'pairs'" in " ".join(result.stderr.split())
+
+
+STOPS = Path(__file__).parent.parent / "examples" / "stops.csv"
+
+
+def test_a_table_becomes_a_whole_problem(tmp_path: Path) -> None:
+    told = run("convert", STOPS, tmp_path / "a.json", "--capacity", 120, "--max-distance", 1e5)
+    assert told.exit_code == 0, told.stderr
+    again = drhg.read(tmp_path / "a.json")
+    assert again == drhg.read_table(STOPS, capacity=120, max_distance=1e5, name="stops")
+    told = run("convert", tmp_path / "a.json", tmp_path / "b.csv")
+    assert "give them with it: --capacity 120" in told.stderr
+    assert drhg.read_table(tmp_path / "b.csv", capacity=120).names == again.names
+    told = run("convert", tmp_path / "a.json", tmp_path / "b.vrp")
+    assert "TSPLIB has no place for names" in told.stderr
+    told = run("convert", STOPS, STOPS, "--capacity", 120)
+    assert told.exit_code == 2
+    assert "would be overwritten" in told.stderr
+
+
+def test_a_solution_goes_from_format_to_format(tmp_path: Path) -> None:
+    instance = drhg.read_table(STOPS, capacity=120)
+    solution = space_filling(instance)[0]
+    drhg.write_solution(tmp_path / "0.sol", instance, solution)
+    chain = ("csv", "geojson", "json", "sol", "html")
+    for i, kind in enumerate(chain):
+        before = tmp_path / f"{i}.{('sol', *chain)[i]}"
+        told = run("convert", before, tmp_path / f"{i + 1}.{kind}", "--of", STOPS,
+                   "--capacity", 120)  # fmt: skip
+        assert told.exit_code == 0, told.stderr
+    for i, kind in enumerate(chain[:-1], start=1):
+        assert drhg.read_solution(tmp_path / f"{i}.{kind}", instance) == solution
+    assert (tmp_path / "5.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    late = run("convert", tmp_path / "0.sol", tmp_path / "9.csv", "--of", STOPS, "--capacity", 60)
+    assert late.exit_code == 3
+    assert "0.sol: " in late.stderr
+    assert not (tmp_path / "9.csv").exists()
+    two = run("convert", tmp_path / "0.sol", tmp_path / "1.csv", tmp_path / "9.csv", "--of", STOPS)
+    assert two.exit_code == 2

@@ -12,13 +12,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from soak import cases as length
 from soak import upto
 
 import drhg
 import drhg.files
 from drhg.errors import DrhgError, SolutionError
-from drhg.files.geojson import instance_from_geojson, instance_to_geojson, solution_to_geojson
-from drhg.files.json import from_json, to_json
+from drhg.files.cvrplib import format_sol, parse_sol
+from drhg.files.geojson import (
+    instance_from_geojson,
+    instance_to_geojson,
+    solution_from_geojson,
+    solution_to_geojson,
+)
+from drhg.files.json import from_json, solution_from_json, solution_row, to_json
 from drhg.files.routes import format_routes, parse_routes, route_rows, stop_table
 from drhg.files.stops import format_stops, instance_of
 from drhg.files.tables import parse_table
@@ -55,12 +62,22 @@ def cases(draw: st.DrawFn) -> Case:
     return plan, drhg.Solution(np.split(order, np.sort(rng.integers(0, len(order) + 1, 2))))
 
 
-@settings(max_examples=upto(2000), deadline=None)
+@settings(max_examples=upto(length(300, 2000)), deadline=None)
 @given(cases())
 def test_there_and_back(case: Case) -> None:
     instance, solution = case
     assert parse_routes(format_routes(instance, solution).encode(), instance) == solution
     assert from_json(to_json(instance)) == instance
+    row = json.dumps(solution_row(instance, solution)).encode()
+    assert solution_from_json(row, instance) == solution
+    assert json.loads(row)["cost"] == drhg.cost(instance, solution)
+    if instance.is_cvrp and instance.depot == 0:
+        sol = format_sol(instance, solution, drhg.cost(instance, solution)).encode()
+        assert parse_sol(sol, instance) == solution
+    if instance.degrees:
+        drawn = solution_to_geojson(instance, solution, drhg.cost(instance, solution))
+        assert solution_from_geojson(json.dumps(drawn).encode(), instance) == solution
+        assert drawn["cost"] == drhg.cost(instance, solution)
     if instance.metric is drhg.Metric.HAVERSINE:
         again = instance_from_geojson(instance_to_geojson(instance).encode())
         assert again == instance
@@ -153,6 +170,30 @@ def test_routes_in_geojson() -> None:
         "name": "Mill", "node": 1, "demand": 2.0, "kind": "stop", "route": 1, "position": 2,
         "load": 4.5, "distance": pytest.approx(instance.distance(0, 2) + instance.distance(2, 1)),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"name": "Mil"}, "point 1: the instance has no stop 'Mil'"),
+        ({"position": 0}, "point 1: route and position must be whole numbers from 1"),
+        ({"position": True}, "point 1: route and position must be whole numbers from 1"),
+        ({"route": 1, "position": 2}, "point 2: position 2 of route 1 is taken"),
+    ],
+)
+def test_bad_routes_in_geojson_are_refused(tmp_path: Path, change: dict, words: str) -> None:
+    instance, _ = small_plan()
+    rows = [{"name": "Mill", "route": 1, "position": 1} | change,
+            {"name": "Ford, the", "route": 1, "position": 2}]  # fmt: skip
+    path = tmp_path / "plan.geojson"
+    points = [{"geometry": {"type": "Point", "coordinates": [1, 2]}, "properties": r} for r in rows]
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": points}))
+    with pytest.raises(SolutionError, match=re.escape(f"{path}: {words}")):
+        drhg.read_solution(path, instance)
+    for text in ("[1]", '{"features": []}'):
+        path.write_text(text)
+        with pytest.raises(SolutionError, match=r"no list of features|no point has a route"):
+            drhg.read_solution(path, instance)
 
 
 def test_lines_are_cut_at_the_date_line() -> None:

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from drhg.cli.help_pages import App, epilog
+from drhg.cli.inputs import (
+    Capacity,
+    Columns,
+    Depot,
+    Matrix,
+    MaxDistance,
+    read_both,
+    read_instance,
+    table_options,
+)
 from drhg.cli.report import say
 from drhg.cli.shell import blaming
-from drhg.cli.targets import try_file, try_folder
+from drhg.cli.targets import apart, try_file, try_folder
+from drhg.errors import DrhgError
 
 if TYPE_CHECKING:
     from drhg.files.research import Solved
+    from drhg.problem import Instance
 
 app = App()
 
@@ -28,7 +40,10 @@ MANY = (".txt", ".npz")  # suffixes of files that hold many problems
             ("drhg convert test_cvrp100.txt folder --to json", "to other files"),
             ("drhg convert folder/*.tsp all.txt", "problems and the .tour beside each to lines"),
             ("drhg convert lehd.txt kit.txt --to ml4co", "from one research format to another"),
+            ("drhg convert stops.csv plan.json --capacity 120", "a table with its limits"),
+            ("drhg convert best.sol map.html --of a.vrp", "a solution, here to a map"),
         ],
+        "Solutions (--of) come as .tour, .sol, .csv, .json or .geojson, and go to those or .html.\n"
         "Research formats hold many problems: lehd (LEHD, DRHG), ml4co (ML4CO-Kit), rl4co (.npz).\n"
         "A solution travels with its problem where the format has room for it.",
     )
@@ -42,16 +57,30 @@ def convert(
         str | None,
         typer.Option("--to", metavar="FORMAT", help="lehd, ml4co, rl4co, or a suffix: tsp, json."),
     ] = None,
+    of: Annotated[
+        Path | None,
+        typer.Option("--of", metavar="INSTANCE", help="IN is a solution of this instance."),
+    ] = None,
+    capacity: Capacity = None,
+    max_distance: MaxDistance = None,
+    depot: Depot = None,
+    columns: Columns = None,
+    matrix: Matrix = None,
 ) -> None:
     """Convert problems, with their solutions, from one format to another."""
     from drhg.files import stem, write_instance, write_solution
     from drhg.files.research import FORMATS, write_many
 
+    table = table_options(capacity, max_distance, depot, columns, matrix)
+    apart({path: "read, too" for path in [*inputs, *([of] if of else [])]}, {"OUT": output})
+    if of is not None:
+        _convert_solution(inputs, output, of, table, to)
+        return
     many = to in FORMATS or output.suffix.lower() in MANY
     named: list[tuple[str, Solved]] = []
     for path in inputs:
         with blaming(path):
-            found = _read(path)
+            found = _read(path, table)
         width = len(str(len(found)))
         named += (
             [(f"{stem(path)}-{i:0{width}}", one) for i, one in enumerate(found, 1)]
@@ -74,21 +103,58 @@ def convert(
         target = output if single else output / f"{name}{kind}"
         with blaming(target):
             write_instance(target, instance)
+            _tell_what_is_lost(target, instance)
             if solution is not None:
                 beside = target.with_suffix(".sol" if instance.is_cvrp else ".tour")
                 write_solution(beside, instance, solution)
     say(f"{output}: {_count(solved)}")
 
 
-def _read(path: Path) -> list[Solved]:
+def _convert_solution(
+    inputs: list[Path], output: Path, of: Path, table: dict[str, Any], to: str | None
+) -> None:
+    """One solution to another file; it must be valid."""
+    from drhg.files.messages import in_file_numbers
+    from drhg.files.registry import check_solution_file, write_solution
+    from drhg.problem import validated
+
+    if len(inputs) > 1 or to is not None:
+        raise typer.BadParameter("with --of, IN is one solution, and OUT says its format.")
+    instance, solution = read_both(of, inputs[0], table)
+    assert solution is not None
+    check_solution_file(output, instance)
+    with blaming(inputs[0]):
+        try:
+            validated(instance, solution)
+        except DrhgError as error:
+            raise DrhgError(in_file_numbers(error.reason, inputs[0])) from None
+    try_file(output, "OUT")
+    with blaming(output):
+        output.parent.mkdir(parents=True, exist_ok=True)
+        write_solution(output, instance, solution, instance_file=of)
+    print(output)
+
+
+def _tell_what_is_lost(path: Path, instance: Instance) -> None:
+    """Warn of what a format has no place for and somebody will look for."""
+    from drhg.files.paths import suffix
+
+    if suffix(path) == ".csv" and instance.capacity is not None:
+        capacity = instance.capacity / instance.demand_scale
+        say(f"{path}: a table has no place for limits; give them with it: --capacity {capacity:g}")
+    if suffix(path) in (".tsp", ".vrp") and instance.names is not None:
+        say(f"{path}: TSPLIB has no place for names; .json, .csv and .geojson keep them")
+
+
+def _read(path: Path, table: dict[str, Any]) -> list[Solved]:
     """The problems of a file; of a single one with the solution that lies beside it."""
-    from drhg.files import read, read_solution
+    from drhg.files import read_solution
     from drhg.files.research import Solved, read_many
     from drhg.problem import validated
 
     if path.suffix.lower() in MANY:
         return read_many(path)
-    instance = read(path)
+    instance = read_instance(path, table)
     beside = path.with_suffix(".sol" if instance.is_cvrp else ".tour")
     if not beside.exists():
         return [Solved(instance, None)]

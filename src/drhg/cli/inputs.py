@@ -23,8 +23,8 @@ InstanceFile: TypeAlias = Annotated[
 SolutionFile: TypeAlias = Annotated[
     Path,
     typer.Argument(metavar="SOLUTION",
-                   help="A tour (.tour), routes (.sol, .csv) or what `drhg solve -f json` printed, "
-                        "perhaps .gz; - is standard input."),
+                   help="A tour (.tour), routes (.sol, .csv, .geojson) or what "
+                        "`drhg solve -f json` printed, perhaps .gz; - is standard input."),
 ]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from drhg.errors import InstanceError
+from drhg.errors import InstanceError, SolutionError
 from drhg.files.json import load_json
 from drhg.files.messages import errors_as, fail, quoted, refuse_variants
 from drhg.files.routes import name_of_node, positions, route_rows, stops_of
@@ -112,9 +112,43 @@ def instance_from_geojson(data: bytes, *, file: str | None = None) -> Instance:
         return replace(made, comment=facts.get("comment", ""))
 
 
+def solution_from_geojson(data: bytes, instance: Instance, *, file: str | None = None) -> Solution:
+    """The solution in the points that `solution_to_geojson` writes: by their route and position."""
+    with errors_as(SolutionError, file):
+        found = load_json(plain(data))
+        features = found.get("features") if isinstance(found, dict) else None
+        if not isinstance(features, list):
+            fail("the GeoJSON has no list of features")
+        numbers = {name_of_node(instance, node): node for node in range(instance.n)}
+        key = "node" if instance.names is None else "name"
+        routes: dict[int, dict[int, int]] = {}
+        for number, one in enumerate(filter(_is_point, features), start=1):
+            about = one.get("properties")
+            if not isinstance(about, dict) or "route" not in about:
+                continue
+            route, position = _count(about.get("route")), _count(about.get("position"))
+            if route is None or position is None:
+                fail(f"point {number}: route and position must be whole numbers from 1")
+            node = numbers.get(str(about.get(key)))
+            if node is None:
+                fail(f"point {number}: the instance has no stop {quoted(str(about.get(key)))}")
+            stops = routes.setdefault(route, {})
+            if position in stops:
+                fail(f"point {number}: position {position} of route {route} is taken")
+            stops[position] = node
+        if not routes:
+            fail("no point has a route: this GeoJSON is no solution")
+        return Solution([[stops[p] for p in sorted(stops)] for _, stops in sorted(routes.items())])
+
+
 def _is_point(feature: Any) -> bool:
     geometry = feature.get("geometry") if isinstance(feature, dict) else None
     return isinstance(geometry, dict) and geometry.get("type") == "Point"
+
+
+def _count(value: Any) -> int | None:
+    """A number that counts from 1, or nothing if it is none."""
+    return value if type(value) is int and 0 < value < 10**9 else None
 
 
 def _is_real(value: Any) -> bool:

@@ -16,6 +16,7 @@ from drhg.files.geojson import (
     degrees_of,
     instance_from_geojson,
     instance_to_geojson,
+    solution_from_geojson,
     solution_to_geojson,
 )
 from drhg.files.json import from_json, solution_from_json, solution_row, to_json
@@ -107,7 +108,12 @@ SOLUTIONS: dict[str, SolutionFormat] = {
     ".csv": SolutionFormat(
         "a table of routes", lambda d, i, f, _: parse_routes(d, i, file=f), _table
     ),
-    ".geojson": SolutionFormat("GeoJSON lines", write=_lines, needs=degrees_of),
+    ".geojson": SolutionFormat(
+        "GeoJSON lines",
+        lambda d, i, f, _: solution_from_geojson(d, i, file=f),
+        _lines,
+        needs=degrees_of,
+    ),
     ".html": SolutionFormat("a map", write=_map, needs=coordinates_of),
 }
 
@@ -164,7 +170,7 @@ def kind_of_instance(data: bytes, named: str) -> str:
 def read_solution(
     path: PathLike, instance: Instance, *, instance_file: PathLike | None = None
 ) -> Solution:
-    """Read a solution of `instance` from a .tour, .sol, .json or .jsonl file, also with .gz.
+    """Read a solution of `instance` from .tour, .sol, .csv, .json, .jsonl or .geojson, also .gz.
 
     From "-", standard input, it is recognised by what it says. If it holds many solutions in JSON
     Lines, `instance_file` helps to choose among them. Syntax and node numbers are checked here;
