@@ -377,7 +377,7 @@ def load(name: str | os.PathLike[str], folder: Path = FOLDER) -> Weights:
         raise ModelError(f"weights have a name or a file, not {name!r}")
     if name in manifest(folder):
         path, sha256 = shipped(name, folder)
-    elif os.sep in name or Path(name).suffix or Path(name).is_file():
+    elif os.sep in name or Path(name).suffix or Path(name).exists():
         path, sha256 = Path(name), None
     else:
         known = ", ".join(sorted(manifest(folder))) or "none"

@@ -77,6 +77,8 @@ def find(name: str | os.PathLike[str], folder: Path = FOLDER) -> Path:
     if path.suffix or os.sep in os.fspath(name) or path.is_file():
         return path
     if path.name not in names(folder):
+        if path.exists():  # a folder, which reading will say
+            return path
         raise ModelError(
             f"no recipe named {os.fspath(name)!r}: neither a file nor one of: "
             f"{', '.join(names(folder))}"
