@@ -42,19 +42,16 @@ def _cut_edge(order, fixed, depot, cut, log, count, p):
 
 
 @inner
-def _cut_around(plan, fixed, depot, mode, cut, log, count, node):
-    """Destroy one node: cut its edges, and the depot edges that go with it."""
-    order = plan.order
-    p = plan.pos[node]
+def _cut_around(order, fixed, depot, cut, log, count, p, first, last):
+    """Destroy the node at position p: cut its edges, and those after `first` and `last` if any."""
     n = len(order)
     count, new = _cut_edge(order, fixed, depot, cut, log, count, p)
     count, more = _cut_edge(order, fixed, depot, cut, log, count, p - 1 if p > 0 else n - 1)
     new += more
-    if depot >= 0 and mode == 1:
-        r = plan.route[p]
-        count, more = _cut_edge(order, fixed, depot, cut, log, count, plan.first[r])
+    if first >= 0:
+        count, more = _cut_edge(order, fixed, depot, cut, log, count, first)
         new += more
-        count, more = _cut_edge(order, fixed, depot, cut, log, count, plan.last[r] - 1)
+        count, more = _cut_edge(order, fixed, depot, cut, log, count, last)
         new += more
     return count, new
 
@@ -62,7 +59,7 @@ def _cut_around(plan, fixed, depot, mode, cut, log, count, node):
 @kernel
 def cut_rows(plan, fixed, depot, mode, ranked, counts, sizes, reach):
     """Per row: cut around its first `counts` ranked nodes, or until its graph has `sizes` nodes."""
-    order, pos, first, last = plan.order, plan.pos, plan.first, plan.last
+    order, pos, route, first, last = plan.order, plan.pos, plan.route, plan.first, plan.last
     rows = len(ranked)
     n = len(order)
     width = 4 * ranked.shape[1] + 4 + (2 * len(first) if mode == 2 else 0)
@@ -90,7 +87,11 @@ def cut_rows(plan, fixed, depot, mode, ranked, counts, sizes, reach):
             if sizes[b] > 0 and size >= sizes[b]:
                 break
             before = count
-            count, new = _cut_around(plan, fixed, depot, mode, cut, log, count, ranked[b, i])
+            p = pos[ranked[b, i]]
+            a = z = -1
+            if depot >= 0 and mode == 1:  # the depot edges of its route go, too
+                a, z = first[route[p]], last[route[p]] - 1
+            count, new = _cut_around(order, fixed, depot, cut, log, count, p, a, z)
             if sizes[b] > 0 and size + new > sizes[b]:
                 for j in range(before, count):  # one too many: take it back and top up instead
                     cut[log[j]] = False
