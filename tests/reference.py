@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from drhg.problem import Instance, Metric, cvrp, tsp, vrp
+from drhg.problem import Instance, Locks, Metric, Solution, cvrp, tsp, vrp
 
 
 def nint(x: float) -> int:
@@ -813,3 +813,62 @@ def driven(stops: Sequence[Any], times: Sequence[float], start: float) -> tuple[
         spent += waiting + stop.duration
         warp += late
     return spent, warp
+
+
+# --- locks ----------------------------------------------------------------------------------------
+
+
+def random_locks(
+    rng: np.random.Generator, instance: Instance, routes: Sequence[Sequence[int]], share: float
+) -> tuple[Instance, Solution]:
+    """The same problem with locks that this plan keeps, and the plan with its vehicles."""
+    fleet = instance.vehicles or len(routes) + 2
+    vehicles = rng.permutation(np.arange(1, fleet + 1))[: len(routes)].tolist()
+    driven, frozen = {}, {}
+    pinned, forbidden, together, edges = [], [], [], []
+    for vehicle, route in zip(vehicles, routes, strict=True):
+        dice = rng.random()
+        if dice < 0.3 * share:
+            frozen[vehicle] = list(route)
+            continue
+        if dice < 0.6 * share:
+            driven[vehicle] = list(route[: int(rng.integers(1, len(route) + 1))])
+        pinned += [(i, vehicle) for i in route if rng.random() < 0.3 * share]
+        others = [v for v in range(1, fleet + 1) if v != vehicle]
+        forbidden += [
+            (i, int(rng.choice(others))) for i in route if others and rng.random() < 0.5 * share
+        ]
+        if len(route) > 1 and rng.random() < share:
+            count = int(rng.integers(2, len(route) + 1))
+            together.append(rng.choice(list(route), count, replace=False).tolist())
+        if rng.random() < 0.7 or not instance.symmetric:
+            continue
+        edges += [pair for pair in itertools.pairwise(route) if rng.random() < share]
+    locks = Locks(
+        driven=driven, frozen=frozen, pinned=pinned, forbidden=forbidden, together=together
+    )
+    locked = dataclasses.replace(instance, locks=locks, fixed_edges=tuple(edges))
+    return locked, Solution(routes, vehicles)
+
+
+def locks_broken(instance: Instance, solution: Solution) -> bool:
+    """Whether a plan breaks a lock or a fixed edge, one by one."""
+    locks = instance.locks or Locks()
+    routes = [route.tolist() for route in solution.routes]
+    beside = {frozenset(pair) for route in routes for pair in itertools.pairwise(route)}
+    if any(frozenset(edge) not in beside for edge in instance.fixed_edges):
+        return True
+    for group in locks.together:
+        if not any(set(group) <= set(route) for route in routes):
+            return True
+    if locks.vehicles == 0:
+        return False
+    if solution.vehicles is None:
+        return True
+    by = dict(zip(solution.vehicles, routes, strict=True))
+    return (
+        any(by.get(v, [])[: len(path)] != list(path) for v, path in locks.driven)
+        or any(by.get(v, []) != list(path) for v, path in locks.frozen)
+        or any(i not in by.get(v, []) for i, v in locks.pinned)
+        or any(i in by.get(v, []) for i, v in locks.forbidden)
+    )

@@ -115,6 +115,37 @@ def test_the_next_best_place_is_where_it_says(case: tuple[Instance, list[list[in
         assert near(change, stop.extra)
 
 
+@settings(max_examples=upto(80))
+@given(st.integers(0, 2**32), st.integers(1, 8), st.booleans())
+def test_locks_are_kept_by_the_next_best_place(seed: int, customers: int, fleet: bool) -> None:
+    rng = np.random.default_rng(seed)
+    free, routes = ref.random_plan(rng, customers, "uniform", Metric.EXACT, fleet=fleet)
+    instance, solution = ref.random_locks(rng, free, routes, 0.6)
+    found = drhg.explain(instance, solution, region=0)
+    vehicles = list(solution.vehicles or ())
+    idle = set(range(1, (instance.vehicles or len(routes) + 1) + 1)) - set(vehicles)
+    for stop in found.stops:
+        tried = []
+        for (r, _), (new, extra) in elsewhere(free, routes, stop.node).items():
+            for vehicle in idle if r == len(routes) else (None,):
+                order = arranged(routes, vehicles, new, stop.node, r, vehicle)
+                if check(instance, order) == []:
+                    tried.append(extra)
+        least = min(tried, default=math.inf)
+        assert near(math.inf if stop.next is None else stop.next.cost, least)
+
+
+def arranged(
+    routes: list[list[int]], vehicles: list[int], new: list[list[int]], node: int, r: int,
+    vehicle: int | None,
+) -> Solution:  # fmt: skip
+    """Routes after a stop has moved, each with the vehicle it had."""
+    target = new[-1]
+    by = {v: [i for i in route if i != node] for v, route in zip(vehicles, routes, strict=True)}
+    by[vehicles[r] if vehicle is None else vehicle] = target
+    return Solution(by.values(), by.keys())
+
+
 def moved(instance: Instance, routes: list[list[int]], node: int, place: Place) -> list[list[int]]:
     """The plan after a stop has moved between the two stops that a place names."""
     new = [list(route) for route in routes] + [[]]

@@ -419,9 +419,9 @@ BAD_TEXT: dict[str, tuple[str | bytes, str, int]] = {
     "depot unended, then nothing": (edit(CVRP, ("1\n-1\n", "1\n\n\n")), "has no -1", 16),
     "depot outside": (edit(CVRP, ("1\n-1\n", "4\n-1\n")), "node 4 in DEPOT_SECTION", 16),
     "depot after -1": (edit(CVRP, ("1\n-1\n", "1\n-1\n2\n")), "after the -1 that ends DEPOT", 18),
-    "fixed edges in a cvrp": (
-        edit(CVRP, ("EOF", "FIXED_EDGES_SECTION\n2 3\n-1\nEOF")),
-        "fixed edges are supported for the TSP only",
+    "fixed edges at a depot": (
+        edit(CVRP, ("EOF", "FIXED_EDGES_SECTION\n1 3\n-1\nEOF")),
+        "is at the depot",
         18,
     ),
 }

@@ -185,9 +185,9 @@ BAD_INSTANCES = {
         lambda: tsp(SQUARE, fixed_edges=[(0, 1), (1, 2), (0, 2)]),
         "the fixed edges close a cycle at nodes 1 and 2 (counted from 0)",
     ),
-    "fixed in a cvrp": (
-        lambda: dataclasses.replace(cvrp(SQUARE, [0, 1, 1, 1], 3), fixed_edges=((1, 2),)),
-        "fixed edges are supported for the TSP only",
+    "fixed at a depot": (
+        lambda: dataclasses.replace(cvrp(SQUARE, [0, 1, 1, 1], 3), fixed_edges=((0, 2),)),
+        "is at the depot",
     ),
     "capacity without demand": (lambda: Instance(xy=SQUARE, capacity=1), "but no demand"),
     "limit without demand": (lambda: Instance(xy=SQUARE, max_distance=1), "but no demand"),

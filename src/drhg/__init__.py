@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from drhg.plans.explain import Explanation, explain
     from drhg.problem import (
         Instance,
+        Locks,
         Metric,
         RouteSchedule,
         Solution,
@@ -55,6 +56,7 @@ __version__ = "0.1.0"
 # Loaded on first use, so that `import drhg` and `drhg --help` are quick.
 _LAZY = {
     "Instance": "problem",
+    "Locks": "problem",
     "Metric": "problem",
     "Solution": "problem",
     "check": "problem",
@@ -130,6 +132,7 @@ __all__ = [
     "KickParams",
     "Library",
     "LocalSearch",
+    "Locks",
     "Metric",
     "ModelError",
     "MoveParams",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 from drhg import problem
 from drhg.errors import SolutionError
 from drhg.files.messages import errors_as, fail, quoted
@@ -15,7 +17,10 @@ _COST = re.compile(r"[Cc]ost[ \t]*:?[ \t]*(.*)")
 
 
 def parse_sol(text: str | bytes, instance: Instance, *, file: str | None = None) -> Solution:
-    """The routes of a CVRPLIB .sol text ('Route #1: 3 1', 'Cost 12'); nodes count from 0."""
+    """The routes of a CVRPLIB .sol text ('Route #1: 3 1', 'Cost 12'); nodes count from 0.
+
+    Where locks name vehicles, a route's number is its vehicle's, and it may be empty.
+    """
     routes: list[list[int]] = []
     ended = False
     with errors_as(SolutionError, file):
@@ -34,7 +39,8 @@ def parse_sol(text: str | bytes, instance: Instance, *, file: str | None = None)
                 ended = True
             elif line:
                 fail(f"neither 'Route #{len(routes) + 1}: ...' nor 'Cost ...'", number)
-    return Solution(routes)
+    named = instance.locks is not None and instance.locks.vehicles > 0
+    return Solution(routes, range(1, len(routes) + 1) if named else None)
 
 
 def _sol_node(word: str, n: int, line: int) -> int:
@@ -46,6 +52,11 @@ def _sol_node(word: str, n: int, line: int) -> int:
 def format_sol(instance: Instance, solution: Solution, cost: Cost | None = None) -> str:
     """Routes as CVRPLIB .sol text; `cost` is recomputed unless given."""
     shown = problem.cost(instance, solution) if cost is None else cost
-    routes = (" ".join(map(str, route.tolist())) for route in solution.routes)
+    named = instance.locks is not None and instance.locks.vehicles > 0
+    vehicles = (named and solution.vehicles) or range(1, len(solution.routes) + 1)
+    driven = dict(zip(vehicles, solution.routes, strict=True))
+    nothing = np.zeros(0, np.int64)
+    every = (driven.get(vehicle, nothing) for vehicle in range(1, max(vehicles, default=0) + 1))
+    routes = (" ".join(map(str, route.tolist())) for route in every)
     rows = [f"Route #{r}: {route}\n" for r, route in enumerate(routes, start=1)]
     return "".join(rows) + f"Cost {shown}\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ from drhg.errors import InstanceError, SolutionError
 from drhg.files.messages import errors_as, fail, name_of, quoted
 from drhg.files.paths import PathLike
 from drhg.files.tsplib import plain
-from drhg.problem import Cost, Instance, Metric, Solution
+from drhg.problem import Cost, Instance, Locks, Metric, Solution
 
 
 def to_json(instance: Instance) -> str:
@@ -23,6 +24,8 @@ def to_json(instance: Instance) -> str:
     fields["metric"] = instance.metric.name
     if instance.windows is not None:
         fields["windows"] = [[a, b if b < np.inf else None] for a, b in instance.windows.tolist()]
+    if instance.locks is not None:
+        fields["locks"] = asdict(instance.locks)
     for name, usual in _WHEN_GIVEN.items():
         if fields[name] is usual:
             del fields[name]
@@ -53,6 +56,8 @@ def instance_from_fields(given: Any, *, file: str | None = None) -> Instance:
         for name, kind in _ARRAYS.items():
             if isinstance(fields.get(name), list):
                 fields[name] = np.array(fields[name], dtype=kind)
+        if fields.get("locks") is not None:
+            fields["locks"] = Locks(**fields["locks"])
         return Instance(**fields)
 
 
@@ -81,6 +86,8 @@ def solution_row(
         "cost": problem.cost(instance, solution) if cost is None else cost,
     }
     routes = [route.tolist() for route in solution.routes]
+    if solution.vehicles is not None:
+        row["vehicles"] = list(solution.vehicles)
     row |= {"routes": routes} if instance.is_cvrp else {"tour": solution.tour.tolist()}
     if instance.names is not None:
         named = [[instance.names[node] for node in route] for route in routes]
@@ -103,7 +110,7 @@ def solution_from_json(
     with errors_as(SolutionError, file):
         rows = _solution_rows(plain(text))
         line, row = rows[0] if len(rows) == 1 else _fitting_row(rows, instance, instance_file)
-        return Solution(_routes_of(row, line, instance))
+        return Solution(_routes_of(row, line, instance), _vehicles_of(row, line))
 
 
 def solution_from_fields(given: Any, instance: Instance, *, file: str | None = None) -> Solution:
@@ -171,6 +178,16 @@ def _routes_of(row: dict[str, Any], line: int | None, instance: Instance) -> lis
     return routes
 
 
+def _vehicles_of(row: dict[str, Any], line: int | None) -> list[int] | None:
+    """The vehicles of the routes, if they are told; JSON of instances may have a number there."""
+    vehicles = row.get("vehicles")
+    if vehicles is None or "routes" not in row:
+        return None
+    if not _is_path(vehicles) or len(vehicles) != len(row["routes"]):
+        fail("vehicles must be a list with one number per route", line)
+    return list(vehicles)
+
+
 def load_json(data: bytes, line: int = 1) -> Any:
     """What a JSON text says that begins at this line; no field of an object may occur twice."""
 
@@ -207,6 +224,24 @@ def _is_rows(value: Any, width: int, check: Callable[[Any], bool]) -> bool:
     return _is_list(value, lambda row: _is_list(row, check) and len(row) == width)
 
 
+def _is_path(value: Any) -> bool:
+    return _is_list(value, _is_whole)
+
+
+def _is_route(value: Any) -> bool:
+    """A vehicle and what it visits."""
+    return (
+        isinstance(value, list) and len(value) == 2 and _is_whole(value[0]) and _is_path(value[1])
+    )
+
+
+_LOCKS: dict[str, Callable[[Any], bool]] = {
+    "driven": lambda v: _is_list(v, _is_route),
+    "frozen": lambda v: _is_list(v, _is_route),
+    "pinned": lambda v: _is_rows(v, 2, _is_whole),
+    "forbidden": lambda v: _is_rows(v, 2, _is_whole),
+    "together": lambda v: _is_list(v, _is_path),
+}
 _JSON_FIELDS: dict[str, Callable[[Any], bool]] = {
     "name": _is_text,
     "metric": lambda v: _is_text(v) and v in Metric.__members__,
@@ -230,6 +265,11 @@ _JSON_FIELDS: dict[str, Callable[[Any], bool]] = {
     "returns": lambda v: isinstance(v, bool),
     "start": _is_whole,
     "end": _is_whole,
+    "locks": lambda v: (
+        isinstance(v, dict)
+        and v.keys() <= _LOCKS.keys()
+        and all(_LOCKS[name](value) for name, value in v.items())
+    ),
 }
 _ARRAYS: dict[str, type | None] = {
     "xy": np.float64, "matrix": None, "demand": np.int64, "service_time": np.float64,
@@ -237,7 +277,7 @@ _ARRAYS: dict[str, type | None] = {
 }  # fmt: skip
 _WHEN_GIVEN: dict[str, object] = {  # left out where there is nothing to say
     "names": None, "degrees": False, "durations": None, "windows": None, "release": None,
-    "max_duration": None, "returns": True, "start": None, "end": None,
+    "max_duration": None, "returns": True, "start": None, "end": None, "locks": None,
 }  # fmt: skip
 _OPTIONAL = {"xy", "matrix", "demand", "capacity", "vehicles", "max_distance"} | {
     name for name, usual in _WHEN_GIVEN.items() if usual is None

@@ -91,6 +91,13 @@ def stop_table(instance: Instance, solution: Solution) -> dict[str, list[Any]]:
     stops = list(stops_of(instance, solution))
     table: dict[str, list[Any]] = {
         "route": [stop.route for stop in stops],
+        **(
+            {}
+            if solution.vehicles is None
+            else {
+                "vehicle": [solution.vehicles[stop.route - 1] for stop in stops],
+            }
+        ),
         "position": [stop.position for stop in stops],
         "node" if instance.names is None else "name": [stop.name for stop in stops],
     }
@@ -141,7 +148,18 @@ def parse_routes(data: bytes, instance: Instance, *, file: str | None = None) ->
         routes: dict[int, list[int]] = {}
         for at in sorted(range(len(table)), key=lambda row: (numbers[0][row], numbers[1][row])):
             routes.setdefault(numbers[0][at], []).append(nodes[at])
-        return Solution(list(routes.values()))
+        return Solution(list(routes.values()), _vehicles(table, place.get("vehicle"), numbers[0]))
+
+
+def _vehicles(table: Table, at: int | None, routes: list[int]) -> list[int] | None:
+    """Who drives each route, if a column says so: the same on all its rows."""
+    if at is None:
+        return None
+    driver: dict[int, int] = {}
+    for route, vehicle, line in zip(routes, _whole(table, at), table.lines, strict=True):
+        if driver.setdefault(route, vehicle) != vehicle:
+            fail(f"route {route} is driven by vehicle {driver[route]} elsewhere", line)
+    return [driver[route] for route in sorted(driver)]
 
 
 def _whole(table: Table, at: int) -> list[int]:

@@ -454,7 +454,7 @@ def format_instance(instance: Instance) -> str:
 
     Only the nodes' names and the meaning of coordinates beside a matrix have no place in it.
     """
-    refuse_variants(instance, "this kind of file")
+    refuse_variants(instance, "this kind of file", ("fixed",))
     explicit, scale = instance.matrix is not None, instance.demand_scale
     out = [f"NAME: {one_line(instance.name)}"]
     if instance.comment:

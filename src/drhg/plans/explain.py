@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from drhg.errors import DrhgError, SolutionError
+from drhg.errors import DrhgError, InstanceError, SolutionError
 from drhg.files.routes import name_of_node
 from drhg.kernels import warmup
 from drhg.parallel import cores
@@ -23,6 +23,7 @@ from drhg.problem import (
     an_instance,
     check,
     cost,
+    not_known,
     shown,
     whole_number,
 )
@@ -101,7 +102,7 @@ class Explanation:
     routes: tuple[RouteFacts, ...]
     edges: tuple[EdgeFacts, ...]  # longest first
     conflict: Conflict | None  # of an instance or a plan that breaks limits
-    certificate: Certificate | None  # of a valid plan
+    certificate: Certificate | None  # of a valid plan without locks
 
     @property
     def dearest(self) -> list[StopFacts]:
@@ -187,6 +188,8 @@ def explain(
     (0.0, -4.0)
     """
     an_instance(instance)
+    if why := not_known("explain", instance, ("fixed", "locks")):
+        raise InstanceError(why)
     region = whole_number("region", region, 0)
     if region > LARGEST_REGION:
         raise DrhgError(f"region must be at most {LARGEST_REGION} nodes, not {region}")
@@ -207,7 +210,7 @@ def explain(
     rules = rules_of(instance)
     stops, lengths = _stops(instance, solution, rules, progress)
     found: Certificate | None = None
-    if valid and region:
+    if valid and region and instance.locks is None:  # a reduced graph knows fixed edges only
         from drhg.plans.certificate import certificate
 
         found = certificate(instance, solution, rules, region, progress.count)
@@ -242,9 +245,12 @@ def _stops(
     instance: Instance, solution: Solution, rules: Any, progress: _Progress
 ) -> tuple[tuple[StopFacts, ...], list[float]]:
     """Facts of all stops, those that no route visits last; and the length of every route."""
+    from drhg.plans.held import with_locks
     from drhg.plans.places import layout_of, places_of
 
     layout = layout_of(rules, solution)
+    if instance.locks is not None:
+        layout = with_locks(instance, solution, layout)
     visited = np.zeros(instance.n, bool)
     visited[layout.order] = True
     if instance.is_cvrp:

@@ -21,6 +21,7 @@ from drhg.problem.instance import (
     Instance,
     an_instance,
 )
+from drhg.problem.locks import Locks, Resolved, resolve
 from drhg.problem.metrics import (
     EARTH_RADIUS_KM,
     SPHERE_RADIUS_M,
@@ -43,7 +44,9 @@ __all__ = [
     "Floats",
     "Instance",
     "Ints",
+    "Locks",
     "Metric",
+    "Resolved",
     "RouteSchedule",
     "Solution",
     "a_solution",
@@ -58,6 +61,7 @@ __all__ = [
     "on_sphere",
     "one_of",
     "real_number",
+    "resolve",
     "schedule",
     "shown",
     "tsp",

@@ -12,6 +12,7 @@ from drhg.errors import InstanceError
 from drhg.problem.arguments import array_argument
 from drhg.problem.fields import coordinates, fixed_pairs, whole_demand
 from drhg.problem.instance import Instance
+from drhg.problem.locks import Locks
 from drhg.problem.metrics import Metric, metric_argument
 
 
@@ -68,6 +69,8 @@ def cvrp(
     max_distance: float | None = None,
     service_time: float = 0.0,
     metric: Metric | str = Metric.EXACT,
+    fixed_edges: Iterable[Sequence[int]] = (),
+    locks: Locks | None = None,
     name: str = "cvrp",
     names: Iterable[str] | None = None,
 ) -> Instance:
@@ -75,6 +78,7 @@ def cvrp(
 
     Demand and capacity may be decimals of up to nine places. Coordinates, matrix and names are as
     in `tsp`. The service time of its customers counts against the `max_distance` of a route.
+    Every plan keeps the `fixed_edges`, which join customers, and the `locks`.
     `vrp` has what is left out here: time windows, travel times, open routes.
 
     >>> import drhg
@@ -90,6 +94,8 @@ def cvrp(
         vehicles=vehicles,
         max_distance=max_distance,
         service_time=service_time,
+        fixed_edges=fixed_pairs(fixed_edges),
+        locks=locks,
         **_places(xy, matrix, metric, name, names),
     )
 

@@ -80,7 +80,7 @@ def check(instance: Instance, solution: Solution) -> list[str]:
     if unknown:
         return found
     if instance.demand is not None and instance.capacity is not None:
-        found += _route_violations(instance, solution)
+        found += _route_violations(instance, solution) + _broken_locks(instance, solution)
     else:
         found += _wrong_ends(instance, solution) + _lost_fixed_edges(instance, solution)
     return found
@@ -113,6 +113,9 @@ def _route_violations(instance: Instance, solution: Solution) -> list[str]:
             found.append(f"route {r + 1} is {lengths[r]:g} long, {allowed}")
     if instance.vehicles is not None and len(routes) > instance.vehicles:
         found.append(f"{len(routes)} routes, but only {instance.vehicles} vehicles")
+    elif instance.vehicles is not None and max(solution.vehicles or (0,)) > instance.vehicles:
+        last = max(solution.vehicles or (0,))
+        found.append(f"vehicle {last} drives, but there are only {instance.vehicles}")
     if instance.windows is not None or instance.max_duration is not None:
         for number, route in enumerate(schedule(instance, solution), start=1):
             found += _late(instance, number, route)
@@ -150,12 +153,45 @@ def _wrong_ends(instance: Instance, solution: Solution) -> list[str]:
     return found
 
 
+def _broken_locks(instance: Instance, solution: Solution) -> list[str]:
+    """Fixed edges of routes that are missing, and what else was locked and is not so."""
+    found, locks = _lost_fixed_edges(instance, solution), instance.locks
+    if locks is None:
+        return found
+    number = {int(node): r for r, route in enumerate(solution.routes) for node in route}
+    for group in locks.together:
+        apart = [i for i in group if number.get(i) != number.get(group[0])]
+        if apart:
+            found.append(f"{instance.called(group[0], apart[0])} must stay together")
+    if not locks.vehicles:
+        return found
+    if solution.vehicles is None:
+        return [*found, "locks name vehicles, but the plan does not say who drives which route"]
+    driver = {node: solution.vehicles[r] for node, r in number.items()}
+    route_of = dict(zip(solution.vehicles, solution.routes, strict=True))
+    nothing = np.zeros(0, np.int64)
+    for vehicle, path in locks.driven:
+        begun = route_of.get(vehicle, nothing)[: len(path)]
+        if begun.tolist() != list(path):
+            found.append(f"the route of vehicle {vehicle} does not begin as it was driven")
+    for vehicle, path in locks.frozen:
+        if route_of.get(vehicle, nothing).tolist() != list(path):
+            found.append(f"the frozen route of vehicle {vehicle} has changed")
+    for node, vehicle in locks.pinned:
+        if driver.get(node) != vehicle:
+            found.append(f"{instance.called(node)} is not visited by vehicle {vehicle}")
+    for node, vehicle in locks.forbidden:
+        if driver.get(node) == vehicle:
+            found.append(f"{instance.called(node)} is visited by vehicle {vehicle}, which it bars")
+    return found
+
+
 def _lost_fixed_edges(instance: Instance, solution: Solution) -> list[str]:
     if not instance.fixed_edges:
         return []
     present = set()
     for route in solution.routes:
-        after = np.roll(route, -1) if instance.returns else route[1:]
+        after = np.roll(route, -1) if instance.returns and not instance.is_cvrp else route[1:]
         for a, b in zip(route.tolist(), after.tolist(), strict=False):
             present.add((min(a, b), max(a, b)))
     return [

@@ -29,6 +29,7 @@ from drhg.problem.fields import (
     node_names,
     square_matrix,
 )
+from drhg.problem.locks import Locks, a_locks, resolve
 from drhg.problem.metrics import (
     EARTH_RADIUS_KM,
     METRICS,
@@ -98,6 +99,7 @@ class Instance:
     returns: bool = True  # False: routes are open, a tour is a path; no way back at the end
     start: int | None = None  # of a path
     end: int | None = None
+    locks: Locks | None = None  # what every plan must keep
     _radians: Floats | None = field(init=False, default=None, repr=False)
     _symmetric: bool = field(init=False, default=True, repr=False)
 
@@ -135,6 +137,8 @@ class Instance:
             refuse_impossible_times(self)
         put("fixed_edges", fixed_edges(fixed_pairs(self.fixed_edges), self.n))
         self._check_fixed()
+        put("locks", a_locks(self.locks))
+        self._check_locks()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Instance):
@@ -281,11 +285,9 @@ class Instance:
     def _check_fixed(self) -> None:
         if not self.fixed_edges:
             return
-        if self.is_cvrp:
-            raise InstanceError("fixed edges are supported for the TSP only")
         if not self.symmetric:
             raise InstanceError("fixed edges have no direction: the distances must be symmetric")
-        if self.returns:
+        if self.returns or self.is_cvrp:
             return
         at = np.bincount(np.ravel(self.fixed_edges), minlength=self.n)
         if len(self.fixed_edges) == self.n:
@@ -296,6 +298,12 @@ class Instance:
                 raise InstanceError(f"{name}: {self.called(node)} has two fixed edges")
         if self.start is not None and self.end is not None and self._fixed_shortcut():
             raise InstanceError("the fixed edges lead from start to end, past the other nodes")
+
+    def _check_locks(self) -> None:
+        if self.locks is not None and not self.is_cvrp:
+            raise InstanceError("locks are for routes; a tour may have fixed edges")
+        if self.is_cvrp and (self.locks is not None or self.fixed_edges):
+            resolve(self)  # refuses what contradicts itself
 
     def _fixed_shortcut(self) -> bool:
         """Whether fixed edges alone join the ends of the path without all other nodes."""

@@ -29,6 +29,8 @@ VARIANTS = {
     "max_duration": "a limit on the duration of routes",
     "open": "open routes",
     "path": "paths",
+    "fixed": "fixed edges of routes",
+    "locks": "locks",
 }
 
 
@@ -48,6 +50,8 @@ def variants_of(instance: Instance) -> list[str]:
         "max_duration": instance.max_duration is not None,
         "open": instance.is_cvrp and not instance.returns,
         "path": not instance.is_cvrp and not instance.returns,
+        "fixed": instance.is_cvrp and bool(instance.fixed_edges),
+        "locks": instance.locks is not None,
     }
     return [name for name, present in asked.items() if present]
 
