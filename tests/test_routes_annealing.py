@@ -12,7 +12,7 @@ from test_routes_strategy import Sequence, task
 
 import drhg
 from drhg.search.routes import annealing
-from drhg.search.routes.context import route_lists, search_context
+from drhg.search.routes.context import SearchContext, route_lists, search_context
 from drhg.search.routes.params import AnnealingParams, RouteSizes
 from drhg.search.routes.route_groups import route_groups
 from drhg.search.routes.schedule import AnnealingSchedule
@@ -89,18 +89,18 @@ def test_copies_are_annealed_from_the_start_as_often_as_there_is_time(
     method = Routes(annealing=AnnealingParams(restart_steps=each / anneals**2))
     budget = Budget(share=0.0)
     temperatures, begun = [], []
-    whole, run = annealing.whole_part, annealing.anneal
+    whole, run = annealing.whole_part, SearchContext.anneal
 
     def started(context: Any, plan: Any) -> Any:
         begun.append((budget.share, plan.cost))
         return whole(context, plan)
 
-    def annealed(part: Any, ruin: Any, temperature: float, *others: Any) -> Any:
+    def annealed(self: Any, part: Any, temperature: float, *others: Any) -> Any:
         temperatures.append(temperature)
-        return run(part, ruin, temperature, *others)
+        return run(self, part, temperature, *others)
 
     monkeypatch.setattr(annealing, "whole_part", started)
-    monkeypatch.setattr(annealing, "anneal", annealed)
+    monkeypatch.setattr(SearchContext, "anneal", annealed)
     counter = schedule(work, budget, 0.99, method.annealing, steps)
     start = route_lists(work, work.start.routes)
     costs = []

@@ -1,21 +1,27 @@
-"""What the loops of the search for routes share: the task, plans as lists, snapshots."""
+"""What the loops of the search for routes share: the task, plans as lists, parts, snapshots."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from drhg.hypergraph.plan import Index
 from drhg.local_search.candidates import neighbour_lists
 from drhg.problem import Ints, Solution, cost
 from drhg.search.routes.parts import Part, lists_of, merge_lists, part_of, solution_of_lists
+from drhg.search.routes.ruin_recreate import anneal
 from drhg.search.strategy import Snapshot, Task
 
 if TYPE_CHECKING:
     from drhg.search.routes.strategy import Routes
+
+
+NO_KINDS = np.zeros(0, np.int32)
 
 
 class RouteLists(NamedTuple):
@@ -25,6 +31,7 @@ class RouteLists(NamedTuple):
     ends: Index  # (R,): where each route ends in the order
     absent: Ints
     cost: float
+    kinds: Index = NO_KINDS  # (R,): of vehicles, if they differ
 
     @property
     def rank(self) -> tuple[int, float]:
@@ -40,7 +47,43 @@ class RouteLists(NamedTuple):
         return solution_of_lists(self.order, self.ends)
 
 
-class SearchContext(NamedTuple):
+class Annealed(Protocol):
+    """What annealing needs to know of plans: how to take parts of them and put them back."""
+
+    @property
+    def task(self) -> Task: ...
+
+    @property
+    def params(self) -> Routes: ...
+
+    @property
+    def scale(self) -> float:
+        """Unit of temperatures."""
+
+    def part(self, plan: RouteLists, chosen: Index, absent: Ints, parts: int) -> Any:
+        """Some routes as one of so many parts, which share what is left of the fleet."""
+
+    def anneal(
+        self, part: Any, temperature: float, steps: int, state: npt.NDArray[np.uint64]
+    ) -> tuple[float, float, int]:
+        """Change a part; returns (change of cost, that of the best, customers it leaves out)."""
+
+    def plan_of(self, part: Any, cost: float, best: bool) -> RouteLists:
+        """The plan that is one part, as it is or the best that the last slice has seen."""
+
+    def merged(
+        self, plan: RouteLists, chosen: list[Index], parts: list[Any], cost: float, best: bool
+    ) -> RouteLists:
+        """The plan with its chosen routes replaced by those of the parts."""
+
+
+def whole_part(context: Annealed, plan: RouteLists) -> Any:
+    """All routes, and all who are in none, as one part."""
+    return context.part(plan, np.arange(len(plan.ends), dtype=np.int32), plan.absent, 1)
+
+
+@dataclass(frozen=True)
+class SearchContext:
     """What all threads know of a task."""
 
     task: Task
@@ -48,6 +91,29 @@ class SearchContext(NamedTuple):
     near: Index  # (n, k)
     scale: float  # unit of temperatures
     scratch: Index  # of `part_of`
+
+    def part(self, plan: RouteLists, chosen: Index, absent: Ints, parts: int) -> Part:
+        rules, annealing = self.task.rules, self.params.annealing
+        wanted = annealing.spare_routes + int(annealing.spare_share * len(plan.ends))
+        spare = min(rules.vehicles - len(plan.ends), wanted, rules.n)
+        return part_of(
+            rules, self.near, self.params.ruin.neighbours, plan.order, plan.ends, chosen, absent,
+            max(0, spare) // parts, self.scratch,
+        )  # fmt: skip
+
+    def anneal(
+        self, part: Part, temperature: float, steps: int, state: npt.NDArray[np.uint64]
+    ) -> tuple[float, float, int]:
+        return anneal(part, self.params.ruin, temperature, steps, state)
+
+    def plan_of(self, part: Part, cost: float, best: bool) -> RouteLists:
+        order, ends = lists_of(part, best)
+        return RouteLists(order, ends, np.setdiff1d(self.task.nearness.nodes, order), cost)
+
+    def merged(
+        self, plan: RouteLists, chosen: list[Index], parts: list[Part], cost: float, best: bool
+    ) -> RouteLists:
+        return with_parts(plan, chosen, [lists_of(part, best) for part in parts], cost)
 
 
 def search_context(task: Task, params: Routes) -> SearchContext:
@@ -76,31 +142,6 @@ def snapshot(iterations: int, best: RouteLists) -> Snapshot:
     """The best plan after so many iterations more."""
     known = np.inf if len(best.absent) else best.cost
     return Snapshot(iterations, known, partial(solution_of_lists, best.order, best.ends))
-
-
-def whole_part(context: SearchContext, plan: RouteLists) -> Part:
-    """All routes, and all who are in none, as one part."""
-    everything = np.arange(len(plan.ends), dtype=np.int32)
-    return part_of_routes(context, plan, everything, plan.absent, 1)
-
-
-def part_of_routes(
-    context: SearchContext, plan: RouteLists, chosen: Index, absent: Ints, parts: int
-) -> Part:
-    """Some routes as one of so many parts, which share what is left of the fleet."""
-    rules, annealing = context.task.rules, context.params.annealing
-    wanted = annealing.spare_routes + int(annealing.spare_share * len(plan.ends))
-    spare = min(rules.vehicles - len(plan.ends), wanted, rules.n)
-    return part_of(
-        rules, context.near, context.params.ruin.neighbours, plan.order, plan.ends, chosen, absent,
-        max(0, spare) // parts, context.scratch,
-    )  # fmt: skip
-
-
-def lists_of_part(context: SearchContext, part: Part, cost: float, best: bool) -> RouteLists:
-    """The plan that is one part, as it is or the best that the last slice has seen."""
-    order, ends = lists_of(part, best)
-    return RouteLists(order, ends, np.setdiff1d(context.task.nearness.nodes, order), cost)
 
 
 def with_parts(

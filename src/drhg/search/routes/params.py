@@ -113,7 +113,13 @@ class RuinParams(Parameters):
     far_first: int = number(2, 0)
     """... those far from the depot first (SISR: 2) ..."""
     near_first: int = number(1, 1)
-    """... those near it first (SISR: 1)."""
+    """... those near it first (SISR: 1) ..."""
+    narrow_first: int = number(2, 0)
+    """... and where there are time windows, those with a short window first (SISR: 2) ..."""
+    early_first: int = number(2, 0)
+    """... those whose window opens early first (SISR: 2) ..."""
+    late_first: int = number(2, 0)
+    """... those whose window closes late first (SISR: 2)."""
     neighbours: int = number(40, 1)
     """Nearest customers beside which a customer may be inserted (SISR: everywhere)."""
     spare_neighbours: int = number(20, 0)
