@@ -127,6 +127,25 @@ class RuinParams(Parameters):
 
 
 @dataclass(frozen=True)
+class PieceParams(Parameters):
+    """What is different for routes with windows, durations, one-way distances or open ends."""
+
+    neighbours: int = number(40, 1)
+    """Likeliest neighbours beside which a customer may be inserted (SISR: everywhere)."""
+    spare_neighbours: int = number(20, 0)
+    """Further ones that take the place of those that are not in the part."""
+    waiting_weight: float = number(0.2, 0.0)
+    """What waiting between two customers counts, in distance, when neighbours are ranked (Vidal,
+    Crainic, Gendreau and Prins 2013: 0.2)."""
+    lateness_weight: float = number(1.0, 0.0)
+    """The same for being late (theirs: 1.0)."""
+    all_pairs: int = number(2000, 1)
+    """Customers up to which all pairs are ranked; beyond, only those that are near ..."""
+    near_candidates: int = number(4, 1)
+    """... so many times as many as are wanted."""
+
+
+@dataclass(frozen=True)
 class AnnealingParams(Parameters):
     """Temperatures of simulated annealing, and how many times it starts anew.
 

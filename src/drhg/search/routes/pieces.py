@@ -23,6 +23,7 @@ from drhg.kernels.space import EXPLICIT, Space, distance
 from drhg.problem import Floats, Ints
 from drhg.problem.resources import Resources
 from drhg.problem.resources import join as join_resources
+from drhg.problem.tolerances import SEARCH_SLACK
 
 
 
@@ -74,7 +75,6 @@ class PieceTable(NamedTuple):
     heads: Ints  # the pieces' numbers
     allowed: Flags  # (n, K): which kinds may carry a piece; (0, 0) if all may
     symmetric: bool  # whether distances are
-    slack: float  # rounding that a time may be late
 
     @property
     def timed(self) -> bool:
@@ -113,6 +113,7 @@ class PieceProblem(NamedTuple):
     duration: Floats  # (m,)
     opens: Floats  # (m,)
     closes: Floats  # (m,)
+    shut: Floats  # (m,): the same with allowance for rounding
     release: Floats  # (m,)
     near: Index  # (m, k): pieces that may be neighbours, the likeliest first, then -1
     before: Floats  # (m, k): distance from that one to this
@@ -127,8 +128,7 @@ class PieceProblem(NamedTuple):
     spread: Floats  # (2, m): by which pieces are ordered: distance from a depot, width of window
     timed: int
     ranged: int
-    bound: float  # a place costs at least this share of the detour's first way
-    slack: float  # rounding that a time may be late
+    bound: float  # a place may be passed over if one way is so many times the best cost too long
 
 
 class PieceRoutes(NamedTuple):
@@ -221,7 +221,7 @@ def time_back(problem, routes, b, stop):
     here = prev[b]
     while here < m:
         last = due[b] - drive(problem, here, b, leg[here]) - problem.duration[here]
-        last = min(last, problem.closes[here])
+        last = min(last, problem.shut[here])
         if stop and last == due[here]:
             break
         due[here] = last
@@ -305,15 +305,15 @@ def part_of_pieces(
     problem = PieceProblem(
         space=space, times=times, head=head, tail=tail, node=node, load=pieces.load[node],
         length=pieces.length[node], duration=pieces.duration[node], opens=pieces.opens[node],
-        closes=pieces.closes[node], release=pieces.release[node],
+        closes=pieces.closes[node], shut=_relaxed(pieces.closes[node]), release=pieces.release[node],
         near=np.full((m, width), -1, np.int32), before=np.full((m, width), np.inf),
         behind=np.full((m, width), np.inf), kind=kind, open=~vehicles.returns[kind],
         capacity=vehicles.capacity[kind], max_length=vehicles.max_length[kind],
-        max_duration=vehicles.max_duration[kind], fixed=vehicles.fixed[kind],
+        max_duration=_relaxed(vehicles.max_duration[kind]), fixed=vehicles.fixed[kind],
         allowed=table.allowed[node] if len(table.allowed) else table.allowed,
         spread=np.stack((np.zeros(m), pieces.closes[node] - pieces.opens[node])),
         timed=int(table.timed), ranged=int(table.ranged),
-        bound=0.5 if table.symmetric else 1.0, slack=table.slack,
+        bound=0.5 if table.symmetric else 1.0,
     )  # fmt: skip
     never = np.full(m, np.inf)
     routes = PieceRoutes(
@@ -321,13 +321,18 @@ def part_of_pieces(
         route=np.full(size, -1, np.int32), load=np.zeros(slots, np.int64), length=np.zeros(slots),
         stops=np.zeros(slots, np.int32), empty=np.zeros((kinds, slots + 1), np.int32),
         ready=np.concatenate((never, vehicles.departs[kind])),
-        due=np.concatenate((-never, np.where(problem.open, np.inf, back))),
+        due=np.concatenate((-never, np.where(problem.open, np.inf, _relaxed(back)))),
         front=np.zeros(size), latest=np.concatenate((never, back)), rest=np.zeros(size),
         earliest=np.full(size, -np.inf), release=np.full(slots, -np.inf),
         absences=np.zeros(m, np.int64),
     )  # fmt: skip
     _lay_out(near, np.cumsum(sizes[chosen]), local, problem, routes)
     return PiecePart(problem, routes, routes.next.copy())
+
+
+def _relaxed(limits: Floats) -> Floats:
+    """Limits with allowance for rounding."""
+    return limits + SEARCH_SLACK * np.maximum(1.0, np.abs(limits))
 
 
 def _space_of_part(

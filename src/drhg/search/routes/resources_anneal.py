@@ -18,6 +18,7 @@ from drhg.kernels.arrays import copy_into, sort_first
 from drhg.kernels.jit import kernel
 from drhg.kernels.random import random_below, random_float
 from drhg.problem import Floats, Ints
+from drhg.problem.tolerances import GAIN, SEARCH_SLACK, TIE
 from drhg.search.routes.params import RuinParams
 from drhg.search.routes.pieces import (
     PiecePart,
@@ -151,7 +152,7 @@ def _anneal(part, ruin, temperature, steps, state, scratch):
             count_before += absences[absent[i]]
             n_out += 1
         _sort_for_insertion(problem, ruin, out, n_out, key, state)
-        threshold = -temperature * np.log(1.0 - random_float(state)) + 1e-12
+        threshold = -temperature * np.log(1.0 - random_float(state)) + TIE
         n_put = 0
         n_left = 0
         count = 0
@@ -193,7 +194,7 @@ def _anneal(part, ruin, temperature, steps, state, scratch):
             cost += delta
             n_absent = n_left
             sort_first(absent, n_absent)
-            if n_absent < best_absent or (n_absent == best_absent and cost < best_cost - 1e-9):
+            if n_absent < best_absent or (n_absent == best_absent and cost < best_cost - GAIN):
                 best_cost, best_absent = cost, n_absent
                 copy_into(next, best)
         else:
@@ -233,7 +234,7 @@ def _time_insertion(problem, routes, node):
         problem.opens[node], routes.ready[a] + drive(problem, a, node, routes.leg[a])
     )
     last = routes.due[b] - drive(problem, node, b, routes.leg[node]) - problem.duration[node]
-    routes.due[node] = min(problem.closes[node], last)
+    routes.due[node] = min(problem.shut[node], last)
     time_front(problem, routes, node, True)
     time_back(problem, routes, node, True)
 
@@ -286,14 +287,14 @@ def _keeps_limits(problem, routes, r):
     m = len(problem.node)
     if routes.stops[r] == 0:
         return True
-    if routes.length[r] > problem.max_length[r] * (1.0 + 1e-10):
+    if routes.length[r] > problem.max_length[r] * (1.0 + SEARCH_SLACK):
         return False
     if not problem.timed:
         return True
     depot = m + r
     first = routes.next[depot]
     way = drive(problem, depot, first, routes.leg[depot])
-    if routes.ready[depot] + way > routes.due[first] + problem.slack:
+    if routes.ready[depot] + way > routes.due[first]:
         return False
     if not problem.ranged:
         return True
@@ -305,8 +306,8 @@ def _keeps_limits(problem, routes, r):
 def _in_range(problem, routes, r, whole, release):
     """Whether a route's duration is allowed and it can wait for the last release."""
     return (
-        whole.duration <= problem.max_duration[r] + problem.slack
-        and max(routes.release[r], release) <= whole.latest + problem.slack
+        whole.duration <= problem.max_duration[r]
+        and max(routes.release[r], release) <= whole.latest
     )
 
 
@@ -326,9 +327,9 @@ def _fits(problem, routes, a, node, b, there, back):
         return True
     there, back = drive(problem, a, node, there), drive(problem, node, b, back)
     begin = max(problem.opens[node], routes.ready[a] + there)
-    if begin > problem.closes[node] + problem.slack:
+    if begin > problem.shut[node]:
         return False
-    if begin + problem.duration[node] + back > routes.due[b] + problem.slack:
+    if begin + problem.duration[node] + back > routes.due[b]:
         return False
     return not problem.ranged or _fits_range(problem, routes, a, node, b, there, back)
 

@@ -18,6 +18,7 @@ from drhg.problem import not_known
 from drhg.search.routes.params import (
     AnnealingParams,
     GeneticParams,
+    PieceParams,
     RouteMoveParams,
     RouteSizes,
     RuinParams,
@@ -42,12 +43,15 @@ class Routes(Strategy):
     ruin: RuinParams = field(default_factory=RuinParams)
     moves: RouteMoveParams = field(default_factory=RouteMoveParams)
     sizes: RouteSizes = field(default_factory=RouteSizes)
+    pieces: PieceParams = field(default_factory=PieceParams)
 
     def run(self, task: Task, budget: Budget) -> Iterator[Snapshot]:
         """Improve the start of the task on all its threads, until nobody asks any more.
 
         A plan that leaves customers out is annealed as a whole until every customer has a route.
         """
+        if task.instance.rich:
+            yield from self._run_rich(task, budget)
         from drhg.search.routes.annealing import anneal_copies, anneal_together
         from drhg.search.routes.context import route_lists, search_context, snapshot
         from drhg.search.routes.genetic import genetic_search
@@ -78,6 +82,30 @@ class Routes(Strategy):
                 if (budget.fraction() or 0.0) >= end:
                     break
             yield from improve_subproblems(context, better, pool, schedule)
+
+    def _run_rich(self, task: Task, budget: Budget) -> Iterator[Snapshot]:
+        """The same for time windows and the like: annealing of pieces with resources."""
+        from drhg.search.routes.annealing import anneal_copies, anneal_together
+        from drhg.search.routes.piece_context import piece_context
+        from drhg.search.routes.schedule import AnnealingSchedule
+
+        context = piece_context(task, self)
+        plan = context.plan(task.start)
+        schedule = AnnealingSchedule(
+            budget, 1.0, task.threads, task.instance.n, self.annealing, self.sizes.part_steps
+        )
+        with ThreadPoolExecutor(task.threads) as pool:
+            if len(plan.ends) == len(plan.order):  # everybody alone is no start: insert them all
+                plan = context.plan(Solution([]))
+            if len(plan.absent):
+                for better in anneal_copies(context, plan, pool, schedule):
+                    yield context.snapshot(schedule.last, better)
+                    if not len(better.absent):
+                        break
+                plan = better
+            anneal = anneal_copies if plan.customers <= self.sizes.copies else anneal_together
+            for better in anneal(context, plan, pool, schedule):
+                yield context.snapshot(schedule.last, better)
 
     def supports(self, instance: Instance) -> str | None:
         """Why an instance is not for this search, or None."""
