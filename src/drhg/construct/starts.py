@@ -43,10 +43,17 @@ def construct(
     return STARTS[name](instance, seed, params)
 
 
+def quickest_start(instance: Instance) -> str:
+    """The name of the start that takes no time."""
+    return "alone" if instance.is_cvrp and instance.rich else "space-filling"
+
+
 def starts_for(instance: Instance) -> list[str]:
     """Names of the starts that apply to this instance."""
     if not instance.is_cvrp:
         return ["greedy", "insertion", "space-filling"]
+    if instance.rich:
+        return ["alone"]
     sweep_too = ["sweep"] if instance.xy is not None else []  # angles need coordinates
     return ["insertion", "savings", "space-filling", *sweep_too]
 
@@ -306,7 +313,16 @@ def savings(
     return as_plan(instance, _routes(links, depot), far)
 
 
+def alone(instance: Instance, seed: int = 0, params: StartParams = USUAL) -> tuple[Solution, Ints]:
+    """Every customer in a route of its own, as long as there are vehicles (for time windows)."""
+    del seed, params
+    customers = np.delete(np.arange(instance.n), instance.depot)
+    vehicles = len(customers) if instance.vehicles is None else instance.vehicles
+    return Solution(list(customers[:vehicles, None])), customers[vehicles:]
+
+
 STARTS: dict[str, Start] = {
+    "alone": alone,
     "greedy": greedy,
     "insertion": insertion,
     "savings": savings,

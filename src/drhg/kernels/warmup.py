@@ -108,6 +108,11 @@ POPULATION = Part(
 ANNEALING = Part(
     "ruin and recreate of routes", "drhg.search.routes.rehearsal:rehearse_annealing", kernels=30
 )
+PIECES = Part(
+    "ruin and recreate of routes with windows",
+    "drhg.search.routes.rehearsal:rehearse_pieces",
+    kernels=40,
+)
 GENETIC = Part(
     "genetic search of routes", "drhg.search.routes.rehearsal:rehearse_population", kernels=35
 )
@@ -131,6 +136,7 @@ def regions(problem: str, repair: str, model: str) -> Part:
 METHODS: dict[str, tuple[Part, ...]] = {
     "tsp": (start("tsp", "greedy"), MOVES, CROSSING, POPULATION, REGIONS),
     "cvrp": (start("cvrp", "savings"), ANNEALING, GENETIC, LOCAL_SEARCH),
+    "vrp": (PIECES,),
     "local": (
         start("tsp", "insertion"),
         start("cvrp", "sweep"),
@@ -146,7 +152,8 @@ METHODS: dict[str, tuple[Part, ...]] = {
     "paper": (start("tsp", "insertion"), regions("tsp", "neural", "paper")),
     "plans": (EXPLAINING,),
 }
-"""What the methods need, by names for `drhg warmup`; `tsp` and `cvrp` are the default searches."""
+"""What the methods need, by names for `drhg warmup`; `tsp`, `cvrp` and `vrp` are the default
+searches, the last one for time windows and the like."""
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,9 @@ class Strategy(Protocol):
 
     def usual_start(self, instance: Instance) -> str:
         """The name of the first solution to start from if none is given."""
-        return "savings" if instance.is_cvrp else "greedy"
+        if instance.is_cvrp:
+            return "alone" if instance.rich else "savings"
+        return "greedy"
 
 
 def renumbered(instance: Instance) -> tuple[Instance, Ints]:

@@ -89,5 +89,9 @@ def name_of(method: Method) -> str:
 
 def parts_of(strategy: Strategy, instance: Instance, start: str | None) -> list[Part]:
     """The kernels that a search needs, the start of that name included."""
-    parts = [] if start in (None, "space-filling") else [warmup.start(instance.family, str(start))]
+    parts = (
+        []
+        if start in (None, "alone", "space-filling")
+        else [warmup.start(instance.family, str(start))]
+    )
     return parts + strategy.parts(instance)

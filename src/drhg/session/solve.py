@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from drhg.construct.starts import construct
+from drhg.construct.starts import construct, quickest_start
 from drhg.errors import DrhgError
 from drhg.parallel import cores
 from drhg.problem import Instance, Solution, an_instance, check, cost, shown, whole_number
@@ -209,10 +209,12 @@ def _run(
 
 
 def _begin(incumbent: Incumbent, search: Search) -> None:
-    """Something to return from the first moment on: the given start, or a space-filling curve."""
+    """Something to return from the first moment on: the given start, or the quickest."""
     start, unplaced = search.start, np.zeros(0, np.int64)
     if not isinstance(start, Solution):
-        start, unplaced = construct(incumbent.instance, "space-filling", search.seed)
+        start, unplaced = construct(
+            incumbent.instance, quickest_start(incumbent.instance), search.seed
+        )
     known = np.inf if len(unplaced) else float(cost(incumbent.instance, start))
     incumbent.offer(known, lambda: start)
 

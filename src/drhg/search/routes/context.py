@@ -92,6 +92,13 @@ class SearchContext:
     scale: float  # unit of temperatures
     scratch: Index  # of `part_of`
 
+    def plan(self, start: Solution) -> RouteLists:
+        """Where the search begins."""
+        return route_lists(self.task, start.routes)
+
+    def snapshot(self, iterations: int, best: RouteLists) -> Snapshot:
+        return snapshot(iterations, best)
+
     def part(self, plan: RouteLists, chosen: Index, absent: Ints, parts: int) -> Part:
         rules, annealing = self.task.rules, self.params.annealing
         wanted = annealing.spare_routes + int(annealing.spare_share * len(plan.ends))

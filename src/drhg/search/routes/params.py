@@ -172,6 +172,11 @@ class AnnealingParams(Parameters):
     """... and so many more, as a share of them."""
 
 
+def rich_annealing() -> AnnealingParams:
+    """Temperatures where there are windows and the like."""
+    return AnnealingParams(first_temperature=0.05, highest_temperature=1.0, last_temperature=0.02)
+
+
 @dataclass(frozen=True)
 class RouteSizes(Parameters):
     """Which search for which number of customers, and how large the parts are."""

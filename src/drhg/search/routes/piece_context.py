@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 BLOCK = 256  # pieces looked at together; bounds the memory, changes no result
 
 
-# --- instances as pieces --------------------------------------------------------------------------
+# --- instances as pieces ------------------------------------------------------------------------
 
 
 def piece_table(
@@ -97,7 +97,7 @@ def fleet_of(instance: Instance) -> Vehicles:
         max_length=np.array([np.inf if longest is None else longest]),
         max_duration=np.array([np.inf if duration is None else duration]),
         fixed=np.zeros(1),
-        count=np.array([instance.n if instance.vehicles is None else instance.vehicles]),
+        number=np.array([instance.n if instance.vehicles is None else instance.vehicles]),
     )  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def _lock(instance: Instance, pieces: Pieces, sequence: Sequence[int]) -> None:
     pieces.release[first] = pieces.release[list(sequence)].max()
 
 
-# --- who may follow whom ---------------------------------------------------------------------------
+# --- who may follow whom -------------------------------------------------------------------------
 
 
 def piece_neighbours(table: PieceTable, task: Task, params: PieceParams, width: int) -> Index:
@@ -142,11 +142,12 @@ def piece_neighbours(table: PieceTable, task: Task, params: PieceParams, width: 
     everybody = len(table.heads) <= params.all_pairs
     for begin in range(0, len(table.heads), BLOCK):
         rows = table.heads[begin : begin + BLOCK]
+        others: Ints
         if everybody:
             others = np.broadcast_to(table.heads, (len(rows), len(table.heads)))
         else:
             around = params.near_candidates * width
-            others = task.nearness.around(rows, around)
+            others = task.nearness.around(rows, around).astype(np.int64)
             out = table.pieces.tail[rows] != rows
             if out.any():
                 tails = task.nearness.around(table.pieces.tail[rows], around)
@@ -172,9 +173,7 @@ def _proximity(
     return np.minimum(one, _after(table, instance, others, rows, params))
 
 
-def _after(
-    table: PieceTable, instance: Instance, a: Ints, b: Ints, params: PieceParams
-) -> Floats:
+def _after(table: PieceTable, instance: Instance, a: Ints, b: Ints, params: PieceParams) -> Floats:
     """The way from the end of piece a to piece b, with the waiting and delay it must cause."""
     pieces = table.pieces
     way = instance.distance(pieces.tail[a], b)
@@ -189,7 +188,7 @@ def _after(
     return found
 
 
-# --- for annealing ---------------------------------------------------------------------------------
+# --- for annealing -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -204,7 +203,12 @@ class PieceContext:
     sequences: dict[int, Ints] = field(default_factory=dict)  # locked ones, by their first customer
     scratch: Index = field(default_factory=lambda: np.zeros(0, np.int32))  # of `part_of_pieces`
 
-    def plan(self, solution: Solution, kinds: Index | None = None) -> RouteLists:
+    def plan(self, start: Solution) -> RouteLists:
+        """Where the search begins; if everybody is alone, with nobody on board."""
+        alone = all(len(route) == 1 for route in start.routes)
+        return self.lists(Solution([]) if alone else start)
+
+    def lists(self, solution: Solution, kinds: Index | None = None) -> RouteLists:
         """A plan as lists; kinds are needed if there are several."""
         known = np.zeros(self.task.instance.n, np.bool_)
         known[self.table.heads] = True
@@ -212,9 +216,16 @@ class PieceContext:
         order = np.concatenate([np.zeros(0, np.int64), *routes]).astype(np.int32)
         ends = np.cumsum([len(route) for route in routes]).astype(np.int32)
         kinds = np.zeros(len(ends), np.int32) if kinds is None else kinds
-        fixed = float(self.table.vehicles.fixed[kinds].sum())
-        total = float(cost(self.task.instance, solution)) + fixed
-        return RouteLists(order, ends, np.setdiff1d(self.table.heads, order), total, kinds)
+        absent = np.setdiff1d(self.table.heads, order)
+        total = float(cost(self.task.instance, solution)) + self.inside(absent)
+        total += float(self.table.vehicles.fixed[kinds].sum())
+        return RouteLists(order, ends, absent, total, kinds)
+
+    def inside(self, heads: Ints) -> float:
+        """The ways inside of pieces, which the cost of a plan has from the beginning."""
+        locked = [self.sequences[i] for i in heads.tolist() if i in self.sequences]
+        distance = self.task.instance.distance
+        return float(sum(np.sum(distance(one[:-1], one[1:])) for one in locked))
 
     def snapshot(self, iterations: int, best: RouteLists) -> Snapshot:
         """The best plan after so many iterations more."""
@@ -233,7 +244,7 @@ class PieceContext:
 
     def part(self, plan: RouteLists, chosen: Index, absent: Ints, parts: int) -> PiecePart:
         """Some routes as one of so many parts, which share what is left of the fleet."""
-        annealing, count = self.params.annealing, self.table.vehicles.count
+        annealing, count = self.params.annealing, self.table.vehicles.number
         used = np.bincount(plan.kinds, minlength=len(count))
         wanted = annealing.spare_routes + int(annealing.spare_share * len(plan.ends)) + len(absent)
         spare = np.clip(count - used, 0, wanted) // parts

@@ -26,7 +26,6 @@ from drhg.problem.resources import join as join_resources
 from drhg.problem.tolerances import SEARCH_SLACK
 
 
-
 def lent(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compiled into its callers, which keep all arrays alive: nobody counts references.
 
@@ -62,7 +61,7 @@ class Vehicles(NamedTuple):
     max_length: Floats  # (K,): inf if there is no limit
     max_duration: Floats  # (K,): from leaving to coming back, or to the end of the last service
     fixed: Floats  # (K,): cost of using a vehicle
-    count: Ints  # (K,): how many there are
+    number: Ints  # (K,): how many there are
 
 
 class PieceTable(NamedTuple):
@@ -238,9 +237,7 @@ def range_route(problem, routes, r):
     a = depot
     here = next[a]
     while here < len(problem.node):
-        front = join(
-            before(routes, a), alone(problem, here), 0.0, drive(problem, a, here, leg[a])
-        )
+        front = join(before(routes, a), alone(problem, here), 0.0, drive(problem, a, here, leg[a]))
         routes.front[here] = front.duration
         routes.latest[here] = front.latest
         routes.release[r] = max(routes.release[r], release[here])
@@ -292,10 +289,9 @@ def part_of_pieces(
     taken[chosen] = True
     inside = lists.order[np.repeat(taken, sizes)]
     node = np.concatenate((inside, absent)).astype(np.int32)
-    chosen = np.flatnonzero(taken)
     kinds = len(vehicles.start)
-    kind = np.concatenate((lists.kinds[chosen], np.repeat(np.arange(kinds), spare)))
-    kind = kind.astype(np.int32)
+    empty = np.repeat(np.arange(kinds), spare)
+    kind: Index = np.concatenate((lists.kinds[taken], empty)).astype(np.int32)
     m, slots = len(node), len(kind)
     size, width = m + slots, min(width, near.shape[1])
     tail = np.concatenate((pieces.tail[node], vehicles.start[kind]))
@@ -305,7 +301,8 @@ def part_of_pieces(
     problem = PieceProblem(
         space=space, times=times, head=head, tail=tail, node=node, load=pieces.load[node],
         length=pieces.length[node], duration=pieces.duration[node], opens=pieces.opens[node],
-        closes=pieces.closes[node], shut=_relaxed(pieces.closes[node]), release=pieces.release[node],
+        closes=pieces.closes[node], shut=_relaxed(pieces.closes[node]),
+        release=pieces.release[node],
         near=np.full((m, width), -1, np.int32), before=np.full((m, width), np.inf),
         behind=np.full((m, width), np.inf), kind=kind, open=~vehicles.returns[kind],
         capacity=vehicles.capacity[kind], max_length=vehicles.max_length[kind],
@@ -326,7 +323,7 @@ def part_of_pieces(
         earliest=np.full(size, -np.inf), release=np.full(slots, -np.inf),
         absences=np.zeros(m, np.int64),
     )  # fmt: skip
-    _lay_out(near, np.cumsum(sizes[chosen]), local, problem, routes)
+    _lay_out(near, np.cumsum(sizes[taken]), local, problem, routes)
     return PiecePart(problem, routes, routes.next.copy())
 
 
@@ -346,8 +343,9 @@ def _space_of_part(
         nodes, row = np.unique(np.concatenate((tail, head)), return_inverse=True)
         matrix = space.matrix[np.ix_(nodes, nodes)] if explicit else space.matrix
         times = times[np.ix_(nodes, nodes)] if len(times) else times
-        row = row.astype(np.int32)
-        return Space(space.metric, points, matrix), times, row[: len(tail)], row[len(tail) :]
+        row_of: Index = row.astype(np.int32)
+        tail, head = row_of[: len(tail)], row_of[len(tail) :]
+        return Space(space.metric, points, matrix), times, tail, head
     return Space(space.metric, points, space.matrix), times, tail, head
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from drhg.kernels.random import random_float, random_state
@@ -11,6 +13,7 @@ from drhg.search.routes.annealing import anneal_copies, anneal_together
 from drhg.search.routes.context import route_lists, search_context
 from drhg.search.routes.genetic import Genetic
 from drhg.search.routes.local_search import local_search
+from drhg.search.routes.piece_context import piece_context
 from drhg.search.routes.population import Population
 from drhg.search.routes.schedule import AnnealingSchedule
 from drhg.search.routes.sequences import order_crossover, within_limits
@@ -34,6 +37,25 @@ def rehearse_annealing() -> None:
         Budget(10, share=0.5), 1.0, 1, task.instance.n, method.annealing, method.sizes.part_steps
     )
     next(anneal_copies(context, plan, InThisThread(), schedule))
+    next(anneal_together(context, plan, InThisThread(), schedule))
+
+
+def rehearse_pieces() -> None:
+    """The same for pieces with resources."""
+    instance = as_matrix(x_cvrp(20, seed=0))
+    assert instance.matrix is not None
+    instance = replace(
+        instance, durations=instance.matrix.astype(np.float64), max_duration=1e6,
+        windows=np.full((instance.n, 2), (0.0, 1e6)),
+    )  # fmt: skip
+    task = task_of(instance, Solution([np.arange(1, instance.n)[:3]]), 0, 1)
+    method = Routes()
+    context = piece_context(task, method)
+    plan = context.plan(task.start)
+    schedule = AnnealingSchedule(
+        Budget(10, share=0.5), 1.0, 1, instance.n, method.annealing, method.sizes.part_steps
+    )
+    plan = next(anneal_copies(context, plan, InThisThread(), schedule))
     next(anneal_together(context, plan, InThisThread(), schedule))
 
 

@@ -451,11 +451,7 @@ def _place_anywhere(problem, routes, node):
             b = next[a]
             there, back = way(problem, a, node), way(problem, node, b)
             extra = there + back - leg[a]
-            if (
-                extra < best
-                and extra <= slack
-                and _fits(problem, routes, a, node, b, there, back)
-            ):
+            if extra < best and extra <= slack and _fits(problem, routes, a, node, b, there, back):
                 best, after = extra, a
             if b == m + r:
                 break
