@@ -12,13 +12,14 @@ from drhg.errors import DrhgError
 from drhg.search.routes.params import (
     AnnealingParams,
     GeneticParams,
+    PieceParams,
     RouteMoveParams,
     RouteSizes,
     RuinParams,
 )
 from drhg.search.routes.strategy import Routes
 
-KINDS = [GeneticParams, AnnealingParams, RuinParams, RouteMoveParams, RouteSizes]
+KINDS = [GeneticParams, AnnealingParams, RuinParams, RouteMoveParams, RouteSizes, PieceParams]
 
 
 def test_parameters_do_without_kernels() -> None:
@@ -52,7 +53,7 @@ def test_methods_are_values() -> None:
     method = Routes(genetic=GeneticParams(target_feasible=0.3))
     assert method == replace(Routes(), genetic=GeneticParams(target_feasible=0.3)) != Routes()
     assert {field.name for field in fields(Routes)} == {
-        "genetic", "annealing", "ruin", "moves", "sizes"
+        "genetic", "annealing", "ruin", "moves", "sizes", "pieces", "piece_annealing"
     }  # fmt: skip
     with pytest.raises(FrozenInstanceError):
         method.genetic = GeneticParams()  # type: ignore[misc]

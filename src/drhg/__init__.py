@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from drhg.search.routes.params import (
         AnnealingParams,
         GeneticParams,
+        PieceParams,
         RouteMoveParams,
         RouteSizes,
         RuinParams,
@@ -97,6 +98,7 @@ _LAZY = {
     "Routes": "search.routes.strategy",
     "AnnealingParams": "search.routes.params",
     "GeneticParams": "search.routes.params",
+    "PieceParams": "search.routes.params",
     "RouteMoveParams": "search.routes.params",
     "RouteSizes": "search.routes.params",
     "RuinParams": "search.routes.params",
@@ -138,6 +140,7 @@ __all__ = [
     "MoveParams",
     "Neural",
     "Osrm",
+    "PieceParams",
     "PopulationParams",
     "Progress",
     "Regions",
