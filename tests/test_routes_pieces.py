@@ -173,7 +173,7 @@ def times_are_walked(search: Search) -> None:
         stops = [visit(0.0, 0.0, opens, closes)]
         for i in ring[1:]:
             stops.append(visit(0.0, problem.duration[i], problem.opens[i], problem.closes[i]))
-        last = visit(0.0, 0.0, opens, closes) if instance.returns else visit(0.0)
+        last = visit(0.0, 0.0, -math.inf, closes) if instance.returns else visit(0.0)
         stops.append(last)
         for k, place in enumerate(ring[1:], start=1):
             front, rest = joined(stops[: k + 1], times), joined(stops[k:], times[k:])
