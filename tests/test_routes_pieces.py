@@ -137,7 +137,8 @@ class Search:
             (self.best, self.best.cost),
         ):
             solution = context.solution(plan)
-            assert all("is not visited" in fault for fault in check(instance, solution))
+            faults = check(instance, solution)
+            assert all("is not visited" in fault for fault in faults), (faults, solution.routes)
             whole = float(cost(instance, solution)) + context.inside(plan.absent)
             assert total == pytest.approx(whole, rel=1e-9, abs=1e-9)
         times_are_walked(self)

@@ -221,6 +221,8 @@ def time_back(problem, routes, b, stop):
     while here < m:
         last = due[b] - drive(problem, here, b, leg[here]) - problem.duration[here]
         last = min(last, problem.shut[here])
+        if last < problem.opens[here]:  # a stop was taken out, and now the way is longer: too late
+            last = -np.inf
         if stop and last == due[here]:
             break
         due[here] = last
