@@ -190,6 +190,45 @@ def test_a_bench_on_ray(two_workers: None, tmp_path: Path) -> None:
     assert {row["status"] for row in read_rows([ran.path])} == {"ok"}
 
 
+def _title(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_bytes().split(b"\0")[0].decode()
+    except OSError:  # it has ended
+        return ""
+
+
+@pytest.mark.slow
+def test_one_tour_on_ray_with_a_worker_killed(two_workers: None) -> None:
+    """Regions of one large tour are tasks; one whose worker dies is done again."""
+    import drhg
+    from drhg.search.tours.params import KickParams, TourSizes
+    from drhg.search.tours.strategy import Tours
+
+    kicks = KickParams(region_nodes=1000, per_region_node_far=2.0)
+    method = Tours(sizes=TourSizes(population_up_to=3000), kicks=kicks)
+    instance = drhg.uniform_tsp(4000, seed=1)
+    start = drhg.solve(instance, method=method, max_iters=0, start="greedy")
+    killed: list[int] = []
+
+    def kill(point: object, solution: object) -> None:
+        at_work = [
+            pid for pid in Path("/proc").glob("[0-9]*") if _title(pid) == "ray::_with_copies"
+        ]
+        if at_work and not killed:
+            killed.append(int(at_work[0].name))
+            os.kill(killed[0], signal.SIGKILL)
+
+    result = drhg.solve(
+        instance, method=method, start="greedy", ray="local", max_iters=40_000, on_improve=kill
+    )
+    assert killed
+    assert drhg.check(instance, result.solution) == []
+    assert result.iterations >= 40_000
+    assert result.cost < 0.95 * start.cost
+    with pytest.raises(DrhgError, match=r"ray: Tours shares tours .* from 3001 nodes .* has 100"):
+        drhg.solve(drhg.uniform_tsp(100), method=method, ray="local")
+
+
 @pytest.mark.slow
 def test_solving_many_files_on_ray(
     two_workers: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -6,18 +6,23 @@ others go on.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from multiprocessing import connection, get_context, parent_process
 from typing import Any
 
 from drhg.errors import DrhgError
+
+log = logging.getLogger("drhg")
 
 ATTEMPTS = 3  # how often a task is tried whose worker dies
 LAST_WORDS = 10.0  # seconds that tasks on a cluster have to end after they are told to
@@ -170,6 +175,13 @@ def _on_ray(
     attempts: int,
     stopped: Callable[[], bool] | None,
 ) -> Generator[Done, None, None]:
+    ray, ours = _connected(address, max(1, workers) * cores)
+    remote = ray.remote(num_cpus=cores, max_retries=attempts - 1)(function)
+    return _from_ray(ray, remote, tasks, cores, attempts, stopped, ours)
+
+
+def _connected(address: str, cpus: int) -> tuple[Any, bool]:
+    """The module `ray`, connected, and whether it is for us to shut it down."""
     try:
         ray: Any = import_module("ray")
     except ImportError:
@@ -177,21 +189,20 @@ def _on_ray(
             "Ray is not installed: install the extra `ray` (pip install '.[ray]' in a checkout "
             "of drhg)"
         ) from None
-    ours = not ray.is_initialized()
-    if ours:
-        size = {"num_cpus": max(1, workers) * cores} if address == "local" else {}
-        handler = signal.getsignal(signal.SIGTERM)
-        try:
-            ray.init(
-                address, include_dashboard=False, log_to_driver=False, logging_level="ERROR", **size
-            )
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise DrhgError(f"no Ray cluster at {address}: {error}") from None
-        finally:
-            if threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGTERM, handler)  # Ray sets one of its own
-    remote = ray.remote(num_cpus=cores, max_retries=attempts - 1)(function)
-    return _from_ray(ray, remote, tasks, cores, attempts, stopped, ours)
+    if ray.is_initialized():
+        return ray, False
+    size = {"num_cpus": cpus} if address == "local" else {}
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(
+            address, include_dashboard=False, log_to_driver=False, logging_level="ERROR", **size
+        )
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise DrhgError(f"no Ray cluster at {address}: {error}") from None
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)  # Ray sets one of its own
+    return ray, True
 
 
 def _from_ray(
@@ -240,3 +251,60 @@ def _from_ray(
     finally:
         if ours:
             ray.shutdown()
+
+
+class Cluster:
+    """The workers of a Ray cluster, for the parts of one search.
+
+    address: of the cluster, or "local" for a new one of so many `workers` on this machine.
+    """
+
+    def __init__(self, address: str, workers: int = 1) -> None:
+        self._ray, self._ours = _connected(address, max(1, workers))
+        self.workers = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        self._remote = self._ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(_with_copies)
+        self._running: set[Any] = set()
+        self._cancelled = False
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Callable[[], Any]:
+        """Begin a task on a worker; what is returned waits for its value.
+
+        Arguments travel as copies. A task whose worker dies is done again; one whose workers die
+        every time has the value None, like one that is cancelled.
+        """
+        task = self._remote.remote(function, args)
+        self._running.add(task)
+        if self._cancelled:
+            self.cancel()
+        return partial(self._value, task)
+
+    def _value(self, task: Any) -> Any:
+        try:
+            return self._ray.get(task)
+        except self._ray.exceptions.TaskCancelledError:
+            return None
+        except self._ray.exceptions.RayTaskError as error:  # the function raised
+            raise error.cause if isinstance(error.cause, Exception) else error from None
+        except self._ray.exceptions.RayError as error:
+            if not self._cancelled:
+                lost = _died(ATTEMPTS, type(error).__name__)
+                log.warning("part of the search is lost: %s", lost)
+            return None
+        finally:
+            self._running.discard(task)
+
+    def cancel(self) -> None:
+        """Have done with all tasks, those to come included."""
+        self._cancelled = True
+        for task in list(self._running):
+            self._ray.cancel(task, force=True)
+
+    def close(self) -> None:
+        """Leave the cluster; one that was made for us ends."""
+        if self._ours:
+            self._ray.shutdown()
+
+
+def _with_copies(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """On a worker: arrays from afar cannot be written to, and kernels are compiled for others."""
+    return function(*deepcopy(args))

@@ -98,12 +98,23 @@ def solve_at_once(
     for job in _jobs(files, options):
         with _failing_alone(job, codes, report):
             tasks.append(_prepared(job, options))
+    if address is not None and len(files) == len(tasks) == 1 and _spreads(tasks[0], options):
+        options.search["ray"] = address
+        return solve_in_turn(files, options)
     if address is None and tasks and _batches(tasks, options):
         _solve_batches(tasks, options, workers, codes, report)
     else:
         _solve_apart(tasks, options, address, workers, codes, report)
     report.close()
     return _exit_code(codes)
+
+
+def _spreads(task: Prepared, options: SolveOptions) -> bool:
+    """Whether the workers of a cluster can share one instance."""
+    from drhg.session.methods import strategy_of
+
+    with blaming(task.job.path):
+        return strategy_of(options.search["method"], task.instance).spreads(task.instance) is None
 
 
 def _batches(tasks: Sequence[Prepared], options: SolveOptions) -> bool:

@@ -548,13 +548,31 @@ def improve_region(
     the same time.
     """
     m = fill_region(context, order, pos, start, size, members, region)
-    if m < 5:
-        return 0.0
-    space = Space(context.space.metric, region.points, context.space.matrix)
-    part = MoveContext(space, region.fixed, region.near, context.breadth)
     tour = (region.order[:m], region.pos[:m])
-    gain = descend(part, *tour, region.work)
-    gain += float(kick_and_improve(part, *tour, region.work, state, kicks, longest))
+    gain = improve_part(part_of_region(context, region, m), *tour, region.work, state, kicks,
+                        longest)  # fmt: skip
     if gain > 0.0:
         write_back(order, pos, start, m, region)
     return gain
+
+
+def part_of_region(context: MoveContext, region: Region, m: int) -> MoveContext:
+    """The m nodes of a filled region as a problem of their own."""
+    space = Space(context.space.metric, region.points, context.space.matrix)
+    return MoveContext(space, region.fixed, region.near, context.breadth)
+
+
+def improve_part(
+    part: MoveContext,
+    order: Index,
+    pos: Index,
+    work: Workspace,
+    state: npt.NDArray[np.uint64],
+    kicks: int,
+    longest: int,
+) -> float:
+    """Descend, then kick, in place; returns the gain."""
+    if len(order) < 5:
+        return 0.0
+    gain = descend(part, order, pos, work)
+    return gain + float(kick_and_improve(part, order, pos, work, state, kicks, longest))

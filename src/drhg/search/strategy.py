@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from drhg.hypergraph.nearness import Nearness
     from drhg.hypergraph.plan import Rules
     from drhg.kernels.warmup import Part
+    from drhg.parallel import Cluster
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,16 @@ class Task:
     start: Solution
     seed: int
     threads: int
+    cluster: Cluster | None = None  # whose workers do the work of threads
 
 
-def task_of(instance: Instance, start: Solution, seed: int, threads: int) -> Task:
+def task_of(
+    instance: Instance, start: Solution, seed: int, threads: int, cluster: Cluster | None = None
+) -> Task:
     from drhg.hypergraph.nearness import Nearness
     from drhg.hypergraph.plan import rules_of
 
-    return Task(instance, rules_of(instance), Nearness(instance), start, seed, threads)
+    return Task(instance, rules_of(instance), Nearness(instance), start, seed, threads, cluster)
 
 
 @dataclass
@@ -83,6 +87,10 @@ class Strategy(Protocol):
         By default that is all beyond a symmetric TSP or CVRP with closed routes.
         """
         return not_known(type(self).__name__, instance)
+
+    def spreads(self, instance: Instance) -> str | None:
+        """Why the workers of a cluster cannot share the search for this instance, or None."""
+        return f"{type(self).__name__} does not share one instance among the workers of a cluster"
 
     def parts(self, instance: Instance) -> list[Part]:
         """The kernels to compile before the clock of a time limit starts."""

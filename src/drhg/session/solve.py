@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from typing import TypeAlias
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from drhg.construct.starts import construct, quickest_start
 from drhg.errors import DrhgError
-from drhg.parallel import cores
+from drhg.parallel import Cluster, cores
 from drhg.problem import Instance, Solution, an_instance, check, cost, shown, whole_number
 from drhg.search.criteria import Limits
 from drhg.search.regions import Regions
@@ -46,6 +47,7 @@ def solve(
     on_improve: OnImprove | None = None,
     on_progress: OnProgress | None = None,
     should_stop: ShouldStop | None = None,
+    ray: str | None = None,
     pace: Pace = PACE,
 ) -> Result:
     """Solve an instance; without any limit for ten seconds.
@@ -62,6 +64,8 @@ def solve(
     on_improve, on_progress: called for every new best, and every half second, both from a thread of
         their own: however long they take, the search ends in time.
     should_stop: asked again and again; once it says True, the best solution so far is returned.
+    ray: the address of a Ray cluster, or "local" for one of `threads` workers on this machine, which
+        shares one large instance among its workers: parts of a plan, regions of a tour.
     pace: how often the session looks at the search.
 
     The same seed, threads and `max_iters` give the same solution, and without a time limit the
@@ -76,9 +80,14 @@ def solve(
     seed, threads = whole_number("seed", seed, 0), threads_of(threads)
     check_calls(on_improve=on_improve, on_progress=on_progress, should_stop=should_stop)
     check_start(instance, start)
-    search = Search(strategy_of(method, instance), start, seed, threads)
-    incumbent = Incumbent(instance, _ending(limits, search.strategy, pace), pace)
-    return _run([incumbent], search, name_of(method), [on_improve], on_progress, should_stop)[0]
+    strategy = strategy_of(method, instance)
+    incumbent = Incumbent(instance, _ending(limits, strategy, pace), pace)
+    tell = ([on_improve], on_progress, should_stop)
+    if ray is None:
+        return _run([incumbent], Search(strategy, start, seed, threads), name_of(method), *tell)[0]
+    with closing(_cluster(ray, strategy, instance, threads)) as cluster:
+        search = Search(strategy, start, seed, cluster.workers, cluster)
+        return _run([incumbent], search, name_of(method), *tell)[0]
 
 
 def solve_many(
@@ -180,6 +189,14 @@ def _ending(limits: Limits, strategy: Strategy, pace: Pace) -> Limits:
     return Limits(pace.default_seconds) if iterations is None else Limits(max_iters=iterations)
 
 
+def _cluster(address: str, strategy: Strategy, instance: Instance, workers: int) -> Cluster:
+    """The cluster of that address, if the strategy can use one for this instance."""
+    why = strategy.spreads(instance) if hasattr(strategy, "spreads") else "this method does not"
+    if why is not None:
+        raise DrhgError(f"ray: {why}, and this instance has {instance.n}")
+    return Cluster(address, workers)
+
+
 def _run(
     incumbents: Sequence[Incumbent],
     search: Search,
@@ -196,8 +213,12 @@ def _run(
             _begin(incumbent, search)
         live = [incumbent for incumbent in incumbents if _worth_searching(incumbent)]
         if live:
-            threading.Thread(target=work, args=(live, search)).start()
+            worker = threading.Thread(target=work, args=(live, search))
+            worker.start()
             _watch(live, should_stop)
+            if search.cluster is not None:
+                search.cluster.cancel()
+                worker.join()
     finally:
         for incumbent in incumbents:
             if incumbent.callbacks is not None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from drhg.construct.starts import construct
 from drhg.kernels import warmup
+from drhg.parallel import Cluster
 from drhg.problem import Solution, cost
 from drhg.search.regions import Regions
 from drhg.search.strategy import Snapshot, Strategy, Task, task_of
@@ -29,6 +30,7 @@ class Search:
     start: str | Solution
     seed: int
     threads: int
+    cluster: Cluster | None = None
 
 
 def work(incumbents: Sequence[Incumbent], search: Search) -> None:
@@ -71,7 +73,9 @@ def _snapshots(incumbents: Sequence[Incumbent], search: Search) -> Iterator[tupl
         if not isinstance(start, Solution):
             start, snapshot = _started(incumbent, search)
             yield i, snapshot
-        tasks.append(task_of(incumbent.instance, start, search.seed, search.threads))
+        tasks.append(
+            task_of(incumbent.instance, start, search.seed, search.threads, search.cluster)
+        )
     budgets = [SessionBudget(incumbent) for incumbent in incumbents]
     if len(tasks) == 1:
         for snapshot in strategy.run(tasks[0], budgets[0]):

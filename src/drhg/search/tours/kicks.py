@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from drhg.hypergraph.plan import Index
 from drhg.kernels.random import random_state
 from drhg.local_search.kopt import (
+    MoveContext,
+    Region,
+    fill_region,
+    improve_part,
     improve_region,
     kick_and_improve,
+    part_of_region,
     region_of,
     workspace_of,
+    write_back,
 )
 from drhg.search.strategy import Budget, Snapshot
 from drhg.search.tours.params import KickParams
-from drhg.search.tours.tour import Subject, Tour, snapshot_of
+from drhg.search.tours.tour import Subject, Tour, snapshot_of, tour_of
+
+if TYPE_CHECKING:
+    from drhg.parallel import Cluster
 
 
 def kick_copies(
@@ -56,7 +67,8 @@ def kick_regions(
 ) -> Iterator[Snapshot]:
     """All threads work on one tour: each has a stretch of it, and in that one region at a time.
 
-    What is done in different stretches always fits together. Their bounds move every round.
+    What is done in different stretches always fits together. Their bounds move every round. On a
+    cluster its workers take the place of threads.
     """
     task, context = subject.task, subject.context
     longest = subject.moves.longest_kick
@@ -64,27 +76,61 @@ def kick_regions(
     rng = np.random.default_rng([task.seed, 1])
     sizes = np.diff(np.linspace(0, n, threads + 1).astype(np.int64))
     most = min(params.region_nodes, int(sizes.max()))
+    per_node = params.per_region_node if task.cluster is None else params.per_region_node_far
     regions = [region_of(context, most) for _ in range(threads)]
     visits = max(1, n // (params.region_nodes * threads * params.regions_per_stretch))
     for round_ in range(2**31):
         starts = np.mod(int(rng.integers(n)) + np.cumsum(sizes) - sizes, n)
         for visit in range(visits):
-            jobs, done = [], 0
+            jobs: list[Callable[[], object]] = []
+            done = 0
             for i in range(threads):
                 start, size = int(starts[i]), int(sizes[i])
                 members = _members(subject, tour, start, size, most, rng)
-                kicks = int(len(members) * params.per_region_node)
+                kicks = int(len(members) * per_node)
                 state = random_state(task.seed, 2 + (round_ * n + visit) * threads + i)
-                jobs.append(
-                    pool.submit(
-                        improve_region, context, *tour, start, size, members, regions[i],
-                        state, kicks, longest,
-                    )
-                )  # fmt: skip
+                what = (context, *tour, start, size, members, regions[i], state, kicks, longest)
+                if task.cluster is None:
+                    jobs.append(pool.submit(improve_region, *what).result)
+                else:
+                    jobs.append(_improve_far_away(task.cluster, *what))
                 done += kicks
             for job in jobs:
-                job.result()
+                job()
             yield snapshot_of(task, done, tour.order)
+
+
+def _improve_far_away(
+    cluster: Cluster, context: MoveContext, order: Index, pos: Index, start: int, size: int,
+    members: Index, region: Region, state: npt.NDArray[np.uint64], kicks: int, longest: int,
+) -> Callable[[], None]:  # fmt: skip
+    """What `improve_region` does, the search in it by a worker; returns what waits for that.
+
+    Only the region travels, whatever the size of the tour, and its order comes back.
+    """
+    m = fill_region(context, order, pos, start, size, members, region)
+    whole = part_of_region(context, region, m)
+    space = whole.space._replace(points=region.points[:m])
+    part = whole._replace(space=space, fixed=region.fixed[:m], near=region.near[:m])
+    answer = cluster.submit(kick_part, part, state, kicks, longest)
+
+    def take_up() -> None:
+        found = answer()
+        if found is not None and found[0] > 0.0:
+            region.order[:m] = found[1]
+            region.pos[region.order[:m]] = np.arange(m, dtype=np.int32)
+            write_back(order, pos, start, m, region)
+
+    return take_up
+
+
+def kick_part(
+    part: MoveContext, state: npt.NDArray[np.uint64], kicks: int, longest: int
+) -> tuple[float, Index]:
+    """Improve the tour 0, 1, 2, ... of a small problem; returns the gain and the tour."""
+    tour = tour_of(np.arange(len(part.near)))
+    work = workspace_of(len(part.near), part.breadth)
+    return improve_part(part, *tour, work, state, kicks, longest), tour.order
 
 
 def _members(

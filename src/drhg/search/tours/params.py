@@ -95,6 +95,8 @@ class KickParams(Parameters):
     """Nodes of a large tour that a thread works on at a time."""
     per_region_node: float = number(0.1, 0.0)
     """Kicks per node and visit of a region."""
+    per_region_node_far: float = number(0.5, 0.0)
+    """The same for a worker of a cluster, to which the region has to travel."""
     regions_per_stretch: int = number(4, 1)
     """A thread leaves its stretch of the tour for another after as many visits as the stretch has
     nodes per `region_nodes`, divided by this number."""

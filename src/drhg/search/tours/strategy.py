@@ -78,6 +78,12 @@ class Tours(Strategy):
     def _shared(self, instance: Instance) -> bool:
         return instance.n >= self.sizes.shared_from and instance.metric is not Metric.EXPLICIT
 
+    def spreads(self, instance: Instance) -> str | None:
+        least = max(self.sizes.shared_from, self.sizes.population_up_to + 1)
+        if self._shared(instance) and instance.n >= least:
+            return None
+        return f"Tours shares tours among workers from {least} nodes with coordinates on"
+
     def parts(self, instance: Instance) -> list[warmup.Part]:
         needed = [warmup.MOVES]
         if self._evolves(instance):

@@ -70,7 +70,7 @@ def along_a_curve(task: Task) -> tuple[Task, Ints]:
     """The same task with nodes renumbered along a curve, and the old number of every node."""
     instance, old = renumbered(task.instance)
     start = Solution([np.argsort(old)[task.start.tour]])
-    return task_of(instance, start, task.seed, task.threads), old
+    return task_of(instance, start, task.seed, task.threads, task.cluster), old
 
 
 def numbered_back(found: Snapshot, old: Ints) -> Snapshot:
