@@ -64,8 +64,8 @@ def solve(
     on_improve, on_progress: called for every new best, and every half second, both from a thread of
         their own: however long they take, the search ends in time.
     should_stop: asked again and again; once it says True, the best solution so far is returned.
-    ray: the address of a Ray cluster, or "local" for one of `threads` workers on this machine, which
-        shares one large instance among its workers: parts of a plan, regions of a tour.
+    ray: the address of a Ray cluster, or "local" for one of `threads` workers on this machine: its
+        workers share one large instance, as parts of a plan or regions of a tour.
     pace: how often the session looks at the search.
 
     The same seed, threads and `max_iters` give the same solution, and without a time limit the
