@@ -6,8 +6,10 @@ the search, and the nodes that emerge in the six cases come from reducing real t
 
 from __future__ import annotations
 
+import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 import drhg
 from drhg import hypergraph, plotting
+from drhg.files.atomic import atomic_write
 from drhg.network.weights import PRESETS
 from drhg.plotting.drawing import FAINT, GONE, HYPER, INK, MUTED, NEW, TOUR
 
@@ -236,6 +239,67 @@ def _case(ax: Axes, case: int) -> None:
     ax.text(CENTRE, 1.5, "destroyed next", fontsize=8.5, color=INK, ha="center")
 
 
+# --- the search, moving --------------------------------------------------------------------------
+
+
+def frames(steps: int = 5) -> Iterator[tuple[Figure, int]]:
+    """Several real steps in sequence, four pictures each, and how many milliseconds each stays."""
+    cities = drhg.uniform_tsp(100, seed=5)
+    step = plotting.take_step(cities, seed=5)
+    yield frame("start", step.before, step.instance), 900
+    for number in range(steps):
+        p = plotting
+        m = step.graphs.size[0]
+        for name, draw, stay in (
+            (f"destroy {len(step.destroyed)} nodes", p.plot_destroyed, 900),
+            (f"reduce to {m} nodes", p.plot_hypergraph, 900),
+            ("repair", partial(p.plot_hypergraph, repaired=True), 900),
+            ("restore", p.plot_restored, 700),
+        ):
+            before = name != "restore"
+            yield frame(name, step.before if before else step.after, cities, draw, step), stay
+        step = plotting.take_step(cities, step.after, seed=number + 1)
+    yield frame("and so on", step.before, cities), 2000
+
+
+def frame(
+    name: str,
+    solution: drhg.Solution,
+    instance: drhg.Instance,
+    draw: Callable[[Axes, plotting.Step], None] | None = None,
+    step: plotting.Step | None = None,
+) -> Figure:
+    figure = Figure(figsize=(4.4, 4.75), facecolor="white")
+    ax = figure.add_axes((0.02, 0.02, 0.96, 0.96 * 4.4 / 4.75))
+    if draw is None or step is None:
+        plotting.plot_solution(ax, instance, solution)
+    else:
+        draw(ax, step)
+    figure.text(0.04, 0.955, name, fontsize=12.5, fontweight="bold", color=INK, va="center")
+    length = f"length {drhg.cost(instance, solution):.3f}"
+    figure.text(0.96, 0.955, length, fontsize=11, color=MUTED, va="center", ha="right")
+    return figure
+
+
+def moving(path: Path) -> None:
+    """The steps as an animated GIF with few colours, which a page loads at once."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL import Image
+
+    shown, stays = [], []
+    for figure, stay in frames():
+        canvas: Any = FigureCanvasAgg(figure)
+        canvas.draw()
+        picture = Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
+        shown.append(picture.quantize(32, dither=Image.Dither.NONE))
+        stays.append(stay)
+    data = io.BytesIO()
+    shown[0].save(
+        data, "GIF", save_all=True, append_images=shown[1:], loop=0, duration=stays, optimize=True
+    )
+    atomic_write(path, data.getvalue())
+
+
 PICTURES = {
     "pipeline": pipeline,
     "model": model,
@@ -249,3 +313,5 @@ if __name__ == "__main__":
     for name, draw in PICTURES.items():
         plotting.save_figure(folder / f"{name}.png", draw(), dpi=110)
         print(folder / f"{name}.png")
+    moving(folder / "steps.gif")
+    print(folder / "steps.gif")
