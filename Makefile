@@ -12,13 +12,15 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba
 DEMO_REFERENCE ?= 23025755
 DEMO_SECONDS   ?= 8
 
-.PHONY: help demo pictures docs linkcheck test lint soak coverage mutants bench-gate bench-quick bench-network clean
+.PHONY: help demo pictures docs linkcheck wheel newcomer test lint soak coverage mutants bench-gate bench-quick bench-network clean
 
 help:
-	@echo "make demo        install, solve 1,000 cities, draw them and film one step, all in out/"
+	@echo "make demo        install, solve 1,000 cities and 60 addresses, draw and map them, all in out/"
 	@echo "make pictures    draw the pictures of the documentation again"
 	@echo "make docs        build this documentation with its notebooks, into build/docs"
 	@echo "make linkcheck   do the addresses in it answer? (needs a network)"
+	@echo "make wheel       build the wheel, install it in an empty environment, solve with it"
+	@echo "make newcomer    from a fresh clone to solved addresses and a map, by the clock"
 	@echo "make test        install, then lint, types and tests"
 	@echo "make lint        lint and types only"
 	@echo "make soak        the long forms of the tests of docs/reliability.md (hours)"
@@ -32,15 +34,19 @@ help:
 demo: $(VENV)/.demo
 	@mkdir -p out
 	$(BIN)/drhg generate uniform-tsp -n 1000 -s 1 -o out/demo.tsp
-	$(BIN)/drhg warmup tsp
+	$(BIN)/drhg warmup tsp cvrp
 	$(BIN)/drhg solve out/demo.tsp -t $(DEMO_SECONDS) -s 1 --threads 2 -o out/demo.tour --plot out/demo.png -f json > out/demo.json
 	@$(BIN)/drhg generate uniform-tsp -n 100 -s 5 -o out/film.tsp > out/demo.log
 	@$(BIN)/drhg plot out/film.tsp --film -s 5 -o out/film.png >> out/demo.log
+	@$(BIN)/drhg solve examples/stops.csv --capacity 120 -t 3 -s 1 --threads 2 -q --routes \
+		-o out/routes.csv --map out/map.html --plot out/stops.png
 	@echo
 	@$(BIN)/python examples/gap.py out/demo.json $(DEMO_REFERENCE)
 	@echo "the tour   out/demo.png"
 	@echo "one step   out/film.png: destroy, reduce to a hyper-graph, repair, restore"
-	@echo "next       .venv/bin/drhg solve YOUR.tsp -t 10 -o YOUR.tour"
+	@echo "60 stops   out/routes.csv, drawn in out/stops.png"
+	@echo "the map    out/map.html: open it in a browser"
+	@echo "next       .venv/bin/drhg solve YOUR.csv --capacity LOAD -o routes.csv --map map.html"
 
 pictures: $(VENV)/.demo
 	@mkdir -p out
@@ -59,6 +65,14 @@ docs: $(VENV)/.docs
 
 linkcheck: $(VENV)/.docs
 	DRHG_NOTEBOOKS=off $(SPHINX) -b linkcheck docs build/linkcheck
+
+wheel: | $(BIN)/python
+	rm -rf dist
+	$(PIP) wheel --no-deps --wheel-dir dist .
+	$(BIN)/python tests/try_wheel.py dist/drhg-*.whl --index
+
+newcomer: | $(BIN)/python
+	$(BIN)/python tests/newcomer.py
 
 test: lint
 	$(BIN)/drhg warmup
