@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import shlex
 import subprocess
@@ -213,3 +214,36 @@ def test_a_variant_of_ones_own(tmp_path: Path) -> None:
     free, given = run("variant", cwd=tmp_path).splitlines()
     assert given.startswith("from node 0 to ")
     assert numbers(free)[0] <= numbers(given)[0] * 1.001
+
+
+# --- the README ----------------------------------------------------------------------------------
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.split()) <= 700
+
+
+def test_the_table_of_the_readme_is_that_of_the_results() -> None:
+    """Every gap is a line of RESULTS.md, and the rows of both suites are of one version."""
+    commits = set()
+    for suite in ("tsp", "cvrp"):
+        rows = (ROOT / f"benchmarks/rows/{suite}.jsonl").read_text(encoding="utf-8").splitlines()
+        commits |= {json.loads(row)["commit"] for row in rows}
+    assert len(commits) == 1
+    results = (ROOT / "RESULTS.md").read_text(encoding="utf-8")
+    table = re.search(r"^\| set .*\n\|-.*\n((?:\|.*\n)+)", README, re.MULTILINE)
+    assert table is not None
+    solvers = ("drhg", "fast_tsp", "hygese", "pyvrp", "ortools")
+    for line in table[1].splitlines():
+        cells = [cell.strip().replace("*", "") for cell in line.strip("|").split("|")]
+        name, seconds, gaps = cells[0].split()[0], cells[1], cells[3:]
+        assert any(gaps)
+        for solver, gap in zip(solvers, gaps, strict=True):
+            row = re.search(rf"^\| {name} \| {solver} \| {seconds} s, .*$", results, re.MULTILINE)
+            if gap:
+                assert row is not None
+                found = [cell.strip() for cell in row[0].strip("|").split("|")]
+                assert gap.split()[0] == (found[6] or "failed"), (name, solver)
+                assert ("failed" in gap) == ("failed" in found[3]), (name, solver)
