@@ -418,8 +418,11 @@ def all_plans(customers: Sequence[int]) -> set[frozenset[tuple[int, ...]]]:
 
 
 def edges_of(instance: Instance, routes: Iterable[Sequence[int]]) -> Counter[frozenset[int]]:
-    """The edges of a plan, with how often: a route of one customer has its edge twice."""
-    stops = [[instance.depot, *route, instance.depot] for route in routes]
+    """The edges of a solution, with how often: a route of one customer has its edge twice."""
+    stops = [
+        [instance.depot, *route, instance.depot] if instance.is_cvrp else [*route, route[0]]
+        for route in routes
+    ]
     return Counter(frozenset(edge) for s in stops for edge in itertools.pairwise(s))
 
 
@@ -536,6 +539,50 @@ def random_points(
         return rng.integers(0, 5, size=(n, 2)).astype(float)
     xy = rng.random((n, 2)) * 85.0
     return xy[rng.integers(0, max(1, n // 3), size=n)] if shape == "twins" else xy
+
+
+def differences(
+    instance: Instance, ours: Sequence[Sequence[int]], theirs: Sequence[Sequence[int]]
+) -> dict[frozenset[frozenset[int]], tuple[Counter[frozenset[int]], float]]:
+    """Components of the edges that only one solution has, which share no node but the depot.
+
+    By their nodes' pairs that are ours: those that are theirs, and what the exchange would cost.
+    """
+    both = [edges_of(instance, routes) for routes in (ours, theirs)]
+    gone, new = both[0] - both[1], both[1] - both[0]
+    groups: list[set[int]] = []
+    for edge in {*gone, *new}:
+        nodes = set(edge) - ({instance.depot} if instance.is_cvrp else set())
+        for group in [group for group in groups if group & nodes]:
+            nodes |= group
+            groups.remove(group)
+        groups.append(nodes)
+    found = {}
+    for group in groups:
+        out, back = (
+            Counter({edge: times for edge, times in which.items() if edge & group})
+            for which in (gone, new)
+        )
+        lengths = [
+            sum(times * distance(instance, *_ends(edge)) for edge, times in which.items())
+            for which in (out, back)
+        ]
+        found[frozenset(out)] = back, lengths[1] - lengths[0]
+    return found
+
+
+def _ends(edge: frozenset[int]) -> tuple[int, int]:
+    low, *high = sorted(edge)
+    return low, high[0] if high else low
+
+
+def connected(instance: Instance, edges: Counter[frozenset[int]]) -> bool:
+    """Whether all nodes of these edges hang together; routes do at the depot."""
+    nodes = set().union(*edges) if edges else set()
+    reached = {instance.depot if instance.is_cvrp else min(nodes)} if nodes else set()
+    while more := {n for edge in edges if edge & reached for n in edge} - reached:
+        reached |= more
+    return reached >= nodes
 
 
 def random_matrix(rng: np.random.Generator, n: int) -> np.ndarray:

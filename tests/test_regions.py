@@ -25,8 +25,9 @@ from drhg.network.weights import ModelConfig
 from drhg.problem import Metric
 from drhg.repair.local import LocalSearchRepair
 from drhg.search.criteria import Improve, Moment
-from drhg.search.regions import RegionSearch
 from drhg.search.strategy import Budget, task_of
+from drhg.search.walk import Walk
+from drhg.search.walks import Sharing, WalkSearch
 
 SMALL = ModelConfig.of("economy", d=16, layers=1, heads=1, hidden=16)
 
@@ -84,6 +85,10 @@ def own(tmp_path: Path) -> str:
         (lambda: drhg.Library(seconds=0), "seconds must be above 0"),
         (lambda: drhg.Hybrid(first="neural"), "first must be a repair operator"),
         (lambda: drhg.Anneal(start=0.0), "start must be above 0"),
+        (lambda: drhg.Regions(walks=0), "walks must be a whole number"),
+        (lambda: drhg.Regions(sharing=True), "sharing must be Sharing"),
+        (lambda: Sharing(disagree=2.0), "disagree must be at most 1"),
+        (lambda: Sharing(every=-1), "every must be"),
     ],
 )
 def test_a_wrong_parameter_is_named(make: Any, words: str) -> None:
@@ -376,7 +381,7 @@ def test_several_regions_of_a_step_add_up(routes: bool, accept: Any) -> None:
     instance = drhg.uniform_cvrp(60, seed=3) if routes else drhg.uniform_tsp(120, seed=3)
     task = task_of(instance, construct(instance, "space-filling", 0)[0], 0, 1)
     cut = drhg.Cluster((4, 12))
-    found = RegionSearch(task, Budget(share=0.5), cut, accept, regions_per_step=6)
+    found = Walk(task, Budget(share=0.5), cut, accept, regions_per_step=6)
     repair, crossed = LocalSearchRepair(), 0
     for _ in range(60):
         regions = found.destroyed(6)
@@ -387,8 +392,8 @@ def test_several_regions_of_a_step_add_up(routes: bool, accept: Any) -> None:
         assert drhg.check(instance, solution) == []
         assert found.cost == pytest.approx(drhg.cost(instance, solution))
     assert crossed > 20
-    best = found.snapshot(1)
-    assert best.cost == pytest.approx(drhg.cost(instance, best.solution()))
+    best = solution_of(task.rules, found.best)
+    assert found.best_cost == pytest.approx(drhg.cost(instance, best))
 
 
 def test_a_step_of_several_regions_counts_each_of_them() -> None:
@@ -398,6 +403,61 @@ def test_a_step_of_several_regions_counts_each_of_them() -> None:
     assert found.iterations == 101
     again = drhg.solve(instance, method=method, max_iters=101, threads=2)
     assert again.solution == found.solution
+
+
+# --- several walks --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("disagree", [0.0, 0.5])
+@pytest.mark.parametrize("routes", [False, True], ids=["tour", "routes"])
+def test_walks_share_the_best_of_each_part(routes: bool, disagree: float) -> None:
+    """What is put together from the walks is valid, costs what it says, and no walk is better."""
+    instance = drhg.uniform_cvrp(60, seed=3) if routes else drhg.uniform_tsp(150, seed=3)
+    task = task_of(instance, construct(instance, "space-filling", 0)[0], 0, 1)
+    sharing = Sharing(every=2, rounds=2, disagree=disagree, most=30)
+    budget = Budget(share=0.0)
+    search = WalkSearch(task, budget, drhg.Cluster((4, 12)), drhg.Anneal(1.0, 0.5), 3, 2, sharing)
+    repair, put_together = LocalSearchRepair(), 0
+    for step in range(1, 81):
+        budget.share = step / 80
+        for walk, region in search.destroyed(6):
+            walk.take(region, repair(task.rules, region.graphs, walk.rng))
+        found = [walk.best_cost for walk in search.walks]
+        search.share()
+        if step % 2:
+            continue
+        assert search.common is not None
+        put_together += search.common.cost < min(found) - 1e-9
+        for walk in [*search.walks, search.common]:
+            solution = solution_of(task.rules, walk.plan)
+            assert drhg.check(instance, solution) == []
+            assert walk.cost == pytest.approx(drhg.cost(instance, solution))
+            assert search.common.cost <= walk.best_cost + 1e-9
+        if step in (40, 80):  # a round is over: all go on from the best
+            assert {walk.cost for walk in search.walks} == {search.common.cost}
+        best = search.snapshot(1)
+        assert best.cost == pytest.approx(drhg.cost(instance, best.solution()))
+    assert put_together > 0 or routes
+
+
+def test_walks_take_turns() -> None:
+    instance = drhg.uniform_tsp(30, seed=1)
+    task = task_of(instance, construct(instance, "space-filling", 0)[0], 0, 1)
+    search = WalkSearch(task, Budget(), drhg.Cluster((4, 9)), drhg.Improve(), 3, 2)
+    turns = [walk for count in (1, 6, 2, 4, 5) for walk, _ in search.destroyed(count)]
+    assert [turns.count(walk) for walk in search.walks] == [6, 6, 6]
+
+
+@pytest.mark.parametrize("sharing", [Sharing(), Sharing(every=1, rounds=3, disagree=0.3)])
+def test_walks_count_each_region_and_repeat_themselves(sharing: Sharing) -> None:
+    instance = drhg.uniform_tsp(120, seed=3)
+    method = drhg.Regions(drhg.Cluster((5, 20)), walks=3, regions_per_step=2, sharing=sharing)
+    found = drhg.solve(instance, method=method, max_iters=200, threads=1)
+    assert found.iterations == 200
+    again = drhg.solve(instance, method=method, max_iters=200, threads=2)
+    assert again.solution == found.solution
+    timed = drhg.solve(instance, method=method, time_limit=0.2, threads=1)
+    assert drhg.check(instance, timed.solution) == []
 
 
 # --- several instances ---------------------------------------------------------------------------

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from drhg.search.strategy import Strategy
     from drhg.search.tours.params import KickParams, MoveParams, PopulationParams, TourSizes
     from drhg.search.tours.strategy import Tours
+    from drhg.search.walks import Sharing
     from drhg.session.result import Result, TracePoint
     from drhg.session.solve import solve, solve_many
 
@@ -102,6 +103,7 @@ _LAZY = {
     "RouteMoveParams": "search.routes.params",
     "RouteSizes": "search.routes.params",
     "RuinParams": "search.routes.params",
+    "Sharing": "search.walks",
     "Tours": "search.tours.strategy",
     "KickParams": "search.tours.params",
     "MoveParams": "search.tours.params",
@@ -152,6 +154,7 @@ __all__ = [
     "RouteSizes",
     "Routes",
     "RuinParams",
+    "Sharing",
     "Solution",
     "SolutionError",
     "Strategy",

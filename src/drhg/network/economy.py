@@ -368,13 +368,13 @@ class Compiled:
     def decide(self, decoding: Decoding, rng: np.random.Generator | None) -> bool:
         """Take all decisions, every thread those of its share of the rows; whether all scores
         that decided were numbers."""
-        B, c, group = len(decoding.size), self.config, self.group
-        shares = min(self.threads, max(1, B))
-        seeds = np.zeros(shares, np.int64) if rng is None else rng.integers(2**63, size=shares)
+        c, group = self.config, self.group
+        shares = _shares(decoding.size, self.threads)
+        seeds = np.zeros(len(shares), np.int64)
+        if rng is not None:
+            seeds = rng.integers(2**63, size=len(shares))
 
-        def run(i: int) -> bool:
-            rows = slice(B * i // shares, B * (i + 1) // shares)
-            part = Decoding._make(array[rows] for array in decoding)
+        def run(i: int, part: Decoding) -> bool:
             work = memory(self._weights.shape, group, c.window)
             scores = np.empty((group, c.window, c.outputs), np.float32)
             state = random_state(int(seeds[i]))
@@ -384,6 +384,21 @@ class Compiled:
             )
             return sound
 
-        if self._pool is None or shares == 1:
-            return run(0)
-        return all(list(self._pool.map(run, range(shares))))
+        if self._pool is None or len(shares) == 1:
+            return run(0, decoding)
+        parts = [Decoding._make(array[rows] for array in decoding) for rows in shares]
+        sound = all(list(self._pool.map(run, range(len(shares)), parts)))
+        for rows, part in zip(shares, parts, strict=True):
+            decoding.order[rows], decoding.via[rows] = part.order, part.via
+        return sound
+
+
+def _shares(size: npt.NDArray[np.int32], threads: int) -> list[npt.NDArray[np.int64]]:
+    """Which rows each thread decodes, so that all have about as many nodes: largest rows first."""
+    shares: list[list[int]] = [[] for _ in range(min(threads, max(1, len(size))))]
+    nodes = [0] * len(shares)
+    for row in np.argsort(-size, kind="stable").tolist():
+        least = nodes.index(min(nodes))
+        shares[least].append(row)
+        nodes[least] += int(size[row])
+    return [np.array(sorted(share), np.int64) for share in shares]

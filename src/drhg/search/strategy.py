@@ -65,8 +65,11 @@ class Budget:
         """The share of the search that is over, 0 to 1; None if its end is not known."""
         return self.share
 
-    def slice(self, usual: int) -> int:
-        """Iterations to do before yielding again; `usual` ones take some hundredths of a second."""
+    def slice(self, usual: int, least: int = 1) -> int:
+        """Iterations to do before yielding again; `usual` ones take some hundredths of a second.
+
+        Not fewer than `least`, unless the search ends before.
+        """
         return usual if self.each is None else self.each
 
 

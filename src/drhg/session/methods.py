@@ -15,6 +15,7 @@ from drhg.search.repairers import Hybrid, Insertion, Library, LocalSearch, Neura
 from drhg.search.routes.strategy import Routes
 from drhg.search.strategy import Strategy
 from drhg.search.tours.strategy import Tours
+from drhg.search.walks import Sharing
 
 if TYPE_CHECKING:
     from drhg.kernels.warmup import Part
@@ -28,8 +29,12 @@ def _auto(instance: Instance) -> Strategy:
 
 
 def _neural(instance: Instance) -> Strategy:
-    """Annealing for tours; for routes strict improvement has been no worse."""
-    return Regions(repair=Neural(), accept=Improve() if instance.is_cvrp else Anneal())
+    """Walks side by side, which for tours anneal and put their best parts together."""
+    if instance.is_cvrp:  # strict improvement has been no worse
+        return Regions(repair=Neural())
+    return Regions(
+        repair=Neural(), accept=Anneal(), walks=4, regions_per_step=2, sharing=Sharing(every=4)
+    )
 
 
 def _paper(instance: Instance) -> Strategy:

@@ -51,13 +51,14 @@ class SessionBudget(Budget):
     def fraction(self) -> float | None:
         return self.incumbent.limits.fraction(self.incumbent.progress())
 
-    def slice(self, usual: int) -> int:
+    def slice(self, usual: int, least: int = 1) -> int:
         if self.incumbent.limits.time_limit is not None:
             self._measure()
         else:
             self.size = max(1, min(usual, self.incumbent.iterations // self.incumbent.pace.share))
         left = self.incumbent.limits.left(self.incumbent.progress())
-        return self.size if left is None else max(1, min(self.size, left))
+        size = max(self.size, least)
+        return size if left is None else max(1, min(size, left))
 
     def _measure(self) -> None:
         pace = self.incumbent.pace
