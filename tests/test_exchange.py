@@ -208,6 +208,36 @@ def test_lines_are_cut_at_the_date_line() -> None:
     }  # fmt: skip
 
 
+def test_times_and_open_ends_are_on_the_route_sheet() -> None:
+    spots = [[48.0, 11.0], [48.1, 11.0], [48.1, 11.1]]
+    far = drhg.tsp(spots, metric="HAVERSINE").distance([[0], [1], [2]], [0, 1, 2])
+    instance = drhg.vrp(
+        xy=spots, metric="HAVERSINE", durations=far / 10, returns=False,
+        windows=[[25200, np.inf], [30600, np.inf], [0, np.inf]], service_time=60,
+    )  # fmt: skip
+    solution = drhg.Solution([[1, 2]])
+    table = stop_table(instance, solution)
+    there = round(30660 + far[1, 2] / 10)
+    assert table["arrival"] == ["8:30:00", f"{there // 3600}:{there // 60 % 60:02}:{there % 60:02}"]
+    row = route_rows(instance, solution)[0]
+    assert row.distance == pytest.approx(far[0, 1] + far[1, 2])
+    assert row.duration == pytest.approx(120 + far[0, 1] / 10 + far[1, 2] / 10)
+    found = solution_to_geojson(instance, solution, drhg.cost(instance, solution))
+    assert len(found["features"][0]["geometry"]["coordinates"]) == 3
+    assert found["features"][-1]["properties"]["arrival"] == pytest.approx(there, abs=0.5)
+
+
+def test_times_stay_in_a_table() -> None:
+    instance = drhg.vrp(
+        xy=[[0, 0], [3, 0], [0, 4]], demand=[0, 1, 2.5], capacity=3, depot=0, name="timed",
+        windows=[[0, 100], [5.25, 9], [0, np.inf]], service_time=[0, 1, 2], release=[0, 0, 0.5],
+        max_duration=50, returns=False,
+    )  # fmt: skip
+    table = parse_table(format_stops(instance).encode())
+    limits = {"capacity": 3, "max_duration": 50, "returns": False}
+    assert instance_of(table, name="timed", **limits) == instance
+
+
 def test_rounded_distances_have_no_table(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     drhg.files.write_instance(path, drhg.cvrp([[0, 1], [2, 3]], [5, 0], 9, depot=1))

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -95,21 +95,33 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def opened(browser: Any, tmp_path: Path) -> Iterator[Any]:
-    """A page with the map of 60 customers, and all that it asked of a network."""
-    path = tmp_path / "map.html"
-    path.write_text(page_of(60, 40), encoding="utf-8")
-    context = browser.new_context(viewport={"width": 1200, "height": 800}, reduced_motion="reduce")
-    page = context.new_page()
-    page.asked, page.errors = [], []
-    page.on("request", lambda request: page.asked.append(request.url))
-    page.on("pageerror", lambda error: page.errors.append(str(error)))
-    page.goto(path.as_uri())
-    page.wait_for_function("window.drhgMap && document.querySelector('tr[data-route]')")
-    yield page
-    assert page.errors == []
-    assert [url for url in page.asked if not url.startswith("file:")] == []
-    context.close()
+def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Opens a page in a window of its own, and sees that it asks no network and has no errors."""
+    contexts, asked, errors = [], [], []
+
+    def show(text: str, **more: Any) -> Any:
+        path = tmp_path / f"map{len(contexts)}.html"
+        path.write_text(text, encoding="utf-8")
+        window = {"viewport": {"width": 1200, "height": 800}, "reduced_motion": "reduce"}
+        contexts.append(browser.new_context(**window | more))
+        page = contexts[-1].new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(path.as_uri())
+        page.wait_for_function("window.drhgMap && document.querySelector('tr[data-route]')")
+        return page
+
+    yield show
+    assert errors == []
+    assert [url for url in asked if not url.startswith("file:")] == []
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def opened(show: Callable[..., Any]) -> Any:
+    """The map of 60 customers."""
+    return show(page_of(60, 40))
 
 
 def at(page: Any, node: int) -> tuple[float, float]:
@@ -162,6 +174,78 @@ def test_a_click_picks_a_route_and_escape_lets_go(opened: Any) -> None:
     assert "Customer <17>" in opened.locator("#tip").inner_text()
 
 
+def test_keys_are_enough(opened: Any) -> None:
+    _, solution = city(60, 40)
+    opened.locator("#rows tr").first.focus()
+    opened.keyboard.press("Enter")
+    assert opened.locator("#detail-title").inner_text() == "Route 1"
+    opened.keyboard.press("ArrowDown")
+    assert opened.locator("#detail-title").inner_text() == "Route 2"
+    assert opened.locator("#stops li").count() == len(solution.routes[1])
+    opened.keyboard.press("Escape")
+    assert opened.locator("#detail").is_hidden()
+    before = at(opened, 0)
+    opened.locator("#map").focus()
+    opened.keyboard.press("ArrowRight")
+    assert at(opened, 0) == pytest.approx((before[0] - 60, before[1]))
+
+
+def test_light_and_dark_follow_the_reader(show: Callable[..., Any]) -> None:
+    shades = []
+    for scheme in ("light", "dark"):
+        page = show(page_of(60, 40), color_scheme=scheme)
+        colour = page.evaluate("getComputedStyle(document.querySelector('aside')).backgroundColor")
+        shades.append(sum(map(int, re.findall(r"\d+", colour)[:3])))
+        page.locator("#theme").click()
+        turned = page.evaluate("document.documentElement.classList.contains('dark')")
+        assert turned == (scheme == "light")
+    assert shades[0] > 600 > 200 > shades[1]
+
+
+def test_a_tour_shows_its_stops_at_once(show: Callable[..., Any]) -> None:
+    instance = drhg.tsp([[48, 11], [48.1, 11], [48.1, 11.2]], metric="HAVERSINE", name="three")
+    page = show(format_map(instance, drhg.Solution([[2, 0, 1]]), 1.0))
+    words = page.locator("#stops li").all_inner_texts()
+    assert [text.split()[:2] for text in words] == [["1", "2"], ["2", "0"], ["3", "1"]]
+    assert page.locator("#legs-label").is_hidden()
+    across = page.evaluate("window.drhgMap.screen(2)[0] - window.drhgMap.screen(1)[0]")
+    told = page.locator("#scale").inner_text()
+    shown = float(told.split()[0]) * {"km": 1000, "m": 1}[told.split()[1]]
+    pixels = page.evaluate("document.getElementById('scale').offsetWidth")
+    assert shown / pixels == pytest.approx(instance.distance(1, 2) / across, rel=0.02)
+
+
+def test_times_are_shown_where_they_are_known(show: Callable[..., Any]) -> None:
+    instance = drhg.read_table(
+        Path(__file__).parents[1] / "examples" / "stops.csv", capacity=500, speed=36,
+        max_duration=86400,
+    )  # fmt: skip
+    order = drhg.Solution([np.arange(1, 61)])
+    page = show(format_map(instance, order, drhg.cost(instance, order)))
+    walked = drhg.schedule(instance, order)[0]
+    page.mouse.move(*at(page, 17))
+    arrival = round(walked.arrival[17])
+    shown = f"Arrives {arrival // 3600}:{arrival // 60 % 60:02}:{arrival % 60:02}"
+    assert shown in page.locator("#tip").inner_text()
+    assert page.locator("#heads").inner_text().split() == [
+        "Route", "Stops", "Load", "Length", "Time"
+    ]  # fmt: skip
+
+
+def test_an_open_route_has_no_way_back(show: Callable[..., Any]) -> None:
+    path = drhg.tsp([[0, 0], [9, 0], [9, 9]], returns=False)
+    facts = facts_of(format_map(path, drhg.Solution([[0, 1, 2]]), 18.0))
+    assert facts["returns"] is False
+    assert facts["routes"][0]["length"] == 18
+    page = show(format_map(path, drhg.Solution([[0, 1, 2]]), 18.0))
+    middle = (np.array(at(page, 0)) + at(page, 2)) / 2  # where the way back would be
+    page.keyboard.press("Escape")
+    page.mouse.click(*middle)
+    assert page.evaluate("window.drhgMap.picked") == -1
+    page.mouse.click(*((np.array(at(page, 0)) + at(page, 1)) / 2))
+    assert page.evaluate("window.drhgMap.picked") == 0
+
+
 def test_ten_thousand_stops_are_painted_soon(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "map.html"
     path.write_text(page_of(10_000, 200), encoding="utf-8")
@@ -169,8 +253,10 @@ def test_ten_thousand_stops_are_painted_soon(browser: Any, tmp_path: Path) -> No
     page.goto("about:blank")
     began = time.perf_counter()
     page.goto(path.as_uri())
-    page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
-    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    paints = "performance.getEntriesByName('first-contentful-paint').map(e => e.startTime)"
+    while not page.evaluate(paints):
+        assert time.perf_counter() - began < 30
+    paint = page.evaluate(paints)[0]
     print(f"\nfirst paint of 10,000 stops: {paint:.0f} ms (aim 1000)")
     assert paint < 5000  # a busy machine is slower
     assert time.perf_counter() - began < 30

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from soak import upto
+from soak import cases, upto
 
 import drhg
 from drhg.errors import InstanceError
@@ -84,6 +84,44 @@ def test_equal_service_times_are_read(tmp_path: Path) -> None:
     assert drhg.read_table(table(tmp_path, text), capacity=9).service_time == 5.0
 
 
+def test_times_are_numbers_or_clock_times(tmp_path: Path) -> None:
+    text = (
+        "name;lat;lon;demand;service (min);from;until;available\n"
+        "d;48,1;11,5;;;7:00;17:30;\n"
+        "a;48,2;11,6;1;7,5;8:30;10:00:30;\n"
+        "b;48,0;11,4;1;;36000;;7:15\n"
+    )
+    instance = drhg.read_table(table(tmp_path, text), capacity=9, speed=36, max_duration=8 * 3600)
+    assert instance.services.tolist() == [0, 450, 0]
+    assert instance.windows.tolist() == [[25200, 63000], [30600, 36030], [36000, np.inf]]
+    assert instance.release.tolist() == [0, 0, 26100]
+    assert instance.max_duration == 28800
+    np.testing.assert_allclose(
+        instance.durations, instance.distance(np.arange(3)[:, None], np.arange(3)[None, :]) / 10
+    )
+
+
+def test_travel_times_come_from_a_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "s.npy", np.array([[0, 60, 120], [80, 0, 60], [120, 60, 0]]))
+    path = table(tmp_path, PLAIN.replace("demand\n", "demand,latest\n").replace("3\n", "3,70\n")
+                 .replace("11.5,\n", "11.5,,\n").replace("4\n", "4,\n"))  # fmt: skip
+    instance = drhg.read_table(path, capacity=5, durations=tmp_path / "s.npy")
+    assert instance.durations.tolist() == [[0, 60, 120], [80, 0, 60], [120, 60, 0]]
+    assert not instance.symmetric
+    assert instance.windows[:, 1].tolist() == [np.inf, 70, np.inf]
+
+
+def test_windows_alone_make_routes_and_open_ends_a_path(tmp_path: Path) -> None:
+    instance = drhg.read(table(tmp_path, "x,y,ready,due\n0,0,,\n3,0,5,9\n0,4,,\n"))
+    assert instance == drhg.vrp(
+        xy=[[0, 0], [3, 0], [0, 4]], windows=[[0, np.inf], [5, 9], [0, np.inf]], name="stops"
+    )
+    path = table(tmp_path, "x,y\n0,0\n3,0\n0,4\n", "path.csv")
+    assert drhg.read_table(path, returns=False) == drhg.tsp(
+        [[0, 0], [3, 0], [0, 4]], returns=False, name="path"
+    )
+
+
 BAD = {
     "empty": ("", "{file}:1: the file is empty"),
     "no header": ("1,2,3\n4,5,6\n", "{file}:1: the first row must name the columns"),
@@ -105,7 +143,13 @@ BAD = {
     "same name": ("name,x,y\na,1,2\nb,3,4\na,3,4\n", "'a' is also on line 2; names must differ"),
     "no name": ("name,x,y\na,1,2\n ,3,4\n", "{file}:3: column 'name': the cell is empty"),
     "vehicle": ("x,y,vehicle\n1,2,\n3,4,v1\n", "{file}:3: column 'vehicle': stops tied to vehicl"),
-    "window": ("x,y,Ready Time\n1,2,8\n3,4,9\n", "time windows are not supported"),
+    "window": ("x,y,Time Window\n1,2,8\n3,4,8-9\n", "(give earliest and latest) are not supp"),
+    "closed": ("x,y,from,until\n1,2,,\n3,4,9:00,8:30\n", "closes at 30600, before it opens at 3"),
+    "time": ("x,y,latest\n1,2,\n3,4,8.30 Uhr\n", "'8.30 Uhr' is neither a number nor a time"),
+    "minute": ("x,y,latest\n1,2,\n3,4,8:75\n", "'8:75' is neither a number nor a time like 8:30"),
+    "negative": ("x,y,latest,release\n1,2,,\n3,4,9,-1\n", "column 'release': -1 is negative"),
+    "no speed": ("lat,lon,latest\n1,2,\n1,2,9:00\n", "give durations (--durations), or a speed"),
+    "only service": ("x,y,service\n1,2,0\n3,4,9\n", "service times are for stops with demands"),
     "no capacity": ("x,y,demand\n1,2,0\n3,4,1\n", "give capacity (--capacity)"),
 }  # fmt: skip
 
@@ -127,8 +171,11 @@ BAD_PLANS = {
     "mapping": (PLAIN, {"columns": {"name": "nam"}}, "no column 'nam' (did you mean 'name'?)"),
     "meaning": (PLAIN, {"columns": {"colour": "name"}}, "'colour' is no meaning; known: name, lat"),
     "capacity": (PLAIN, {"capacity": "many"}, "capacity must be a finite number"),
-    "service": (
-        "x,y,demand,service\n0,0,,\n1,2,1,5\n3,4,1,6\n", {}, "all stops must have the same service"
+    "speed": (PLAIN, {"speed": 0}, "speed must be positive, not 0"),
+    "plane": ("x,y,demand\n0,0,0\n", {"speed": 30}, "a speed is for latitudes and longitudes of"),
+    "late": (
+        "name,lat,lon,demand,until\nd,0,0,0,\na,0,1,1,1:00\n", {"speed": 60},
+        "'a' cannot be reached before 6671",
     ),
 }  # fmt: skip
 
@@ -226,7 +273,6 @@ def test_distances_from_a_file_go_with_the_stops(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("0,1\n2,0\n", "1 from row 1 to row 2, but 2 back: distances that depend on the direction"),
         ("0,1\n1\n", "{file}:2: 1 distances, but 2 rows"),
         ("0,1\n1,far\n", "{file}:2: 'far' is no number"),
         ("0,1\n1,0\n", "2 rows of distances for 3 stops"),
@@ -277,7 +323,7 @@ WORDS = st.sampled_from(
 TEXTS = st.lists(st.tuples(WORDS, st.sampled_from([",", ";", "\t", "\n", "\r\n"])), max_size=40)
 
 
-@settings(max_examples=upto(1000), deadline=None)
+@settings(max_examples=upto(cases(200, 1000)), deadline=None)
 @given(TEXTS, st.sampled_from([None, 5, 0.5]))
 def test_no_text_is_answered_with_a_traceback(pieces: list[tuple[str, str]], capacity) -> None:
     from drhg.files.routes import parse_routes
@@ -305,7 +351,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=upto(1000), deadline=None)
+@settings(max_examples=upto(cases(200, 1000)), deadline=None)
 @given(st.lists(JSON, max_size=4), JSON, JSON)
 def test_no_geojson_is_answered_with_a_traceback(about: list, facts, coordinates) -> None:
     from drhg.files.geojson import instance_from_geojson

@@ -12,10 +12,14 @@ from drhg.cli.inputs import (
     Capacity,
     Columns,
     Depot,
+    Durations,
     InstanceFile,
     Matrix,
     MaxDistance,
+    MaxDuration,
+    Open,
     SolutionFile,
+    Speed,
     read_both,
     table_options,
 )
@@ -42,6 +46,10 @@ def check(
     depot: Depot = None,
     columns: Columns = None,
     matrix: Matrix = None,
+    durations: Durations = None,
+    speed: Speed = None,
+    max_duration: MaxDuration = None,
+    open: Open = False,
     format: Annotated[
         Format,
         typer.Option("-f", "--format", metavar="table|json", help="How to print the verdict."),
@@ -51,7 +59,9 @@ def check(
     from drhg import problem
     from drhg.files.messages import in_file_numbers
 
-    table = table_options(capacity, max_distance, depot, columns, matrix)
+    table = table_options(
+        capacity, max_distance, depot, columns, matrix, durations, speed, max_duration, open
+    )
     task, answer = read_both(instance, solution, table)
     assert answer is not None
     found = problem.check(task, answer)

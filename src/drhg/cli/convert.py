@@ -12,8 +12,12 @@ from drhg.cli.inputs import (
     Capacity,
     Columns,
     Depot,
+    Durations,
     Matrix,
     MaxDistance,
+    MaxDuration,
+    Open,
+    Speed,
     read_both,
     read_instance,
     table_options,
@@ -66,12 +70,18 @@ def convert(
     depot: Depot = None,
     columns: Columns = None,
     matrix: Matrix = None,
+    durations: Durations = None,
+    speed: Speed = None,
+    max_duration: MaxDuration = None,
+    open: Open = False,
 ) -> None:
     """Convert problems, with their solutions, from one format to another."""
     from drhg.files import stem, write_instance, write_solution
     from drhg.files.research import FORMATS, write_many
 
-    table = table_options(capacity, max_distance, depot, columns, matrix)
+    table = table_options(
+        capacity, max_distance, depot, columns, matrix, durations, speed, max_duration, open
+    )
     apart({path: "read, too" for path in [*inputs, *([of] if of else [])]}, {"OUT": output})
     if of is not None:
         _convert_solution(inputs, output, of, table, to)

@@ -45,11 +45,28 @@ Depot: TypeAlias = Annotated[
 Columns: TypeAlias = Annotated[
     str | None,
     option(TABLE, "--columns", metavar="name=HEADING,...",
-           help="Which headings mean name, lat, lon, x, y, demand or service."),
+           help="Which headings mean name, lat, lon, x, y, demand, service, earliest, latest or "
+                "release."),
 ]  # fmt: skip
 Matrix: TypeAlias = Annotated[
     Path | None,
     option(TABLE, "--matrix", metavar="FILE", help="The distances of all stops (.csv or .npy)."),
+]
+Durations: TypeAlias = Annotated[
+    Path | None,
+    option(TABLE, "--durations", metavar="FILE", help="The travel times of all stops, likewise."),
+]
+Speed: TypeAlias = Annotated[
+    float | None,
+    option(TABLE, "--speed", min=0, metavar="KM/H", help="Travel times in seconds, at this speed."),
+]
+MaxDuration: TypeAlias = Annotated[
+    str | None,
+    option(TABLE, "--max-duration", metavar="TIME",
+           help="The longest time on the road, service and waiting included: 8:30, or a number."),
+]  # fmt: skip
+Open: TypeAlias = Annotated[
+    bool, option(TABLE, "--open", help="Routes end at their last stop; a tour is a path.")
 ]
 
 
@@ -59,13 +76,29 @@ def table_options(
     depot: str | None = None,
     columns: str | None = None,
     matrix: Path | None = None,
+    durations: Path | None = None,
+    speed: float | None = None,
+    max_duration: str | None = None,
+    open: bool = False,
 ) -> dict[str, Any]:
     """What was said about a table, as keyword arguments of `drhg.read_table`."""
     given = {
         "capacity": capacity, "max_distance": max_distance, "depot": depot, "matrix": matrix,
-        "columns": columns_of(columns),
+        "columns": columns_of(columns), "durations": durations, "speed": speed,
+        "max_duration": _time(max_duration), "returns": False if open else None,
     }  # fmt: skip
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _time(text: str | None) -> float | None:
+    from drhg.files.times import seconds_of
+
+    found = None if text is None else seconds_of(text)
+    if text is not None and found is None:
+        raise typer.BadParameter(
+            f"{text!r} is neither a number nor a time like 8:30.", param_hint="--max-duration"
+        )
+    return found
 
 
 def columns_of(columns: str | None) -> dict[str, str] | None:
@@ -89,7 +122,8 @@ def read_instance(path: Path, table: dict[str, Any]) -> Instance:
     if not table:
         return read(path)
     if suffix(path) in INSTANCES and suffix(path) != ".csv":
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in table)
+        words = {"returns": "open"}
+        options = ", ".join(f"--{words.get(name, name).replace('_', '-')}" for name in table)
         raise DrhgError(f"{options}: only for a table of stops (.csv)", file=str(path))
     return read_table(path, **table)
 

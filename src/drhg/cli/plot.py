@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drhg.cli.help_pages import App, epilog
-from drhg.cli.inputs import Capacity, Columns, Depot, Matrix, read_both, table_options
+from drhg.cli.inputs import (
+    Capacity,
+    Columns,
+    Depot,
+    Durations,
+    Matrix,
+    MaxDistance,
+    MaxDuration,
+    Open,
+    Speed,
+    read_both,
+    table_options,
+)
 from drhg.cli.logs import read_log, read_trace
 from drhg.cli.shell import STOP, blaming
 from drhg.cli.targets import PICTURES, name_of, try_file
@@ -55,9 +67,14 @@ def plot(
         bool, typer.Option("--names", help="Write names beside the nodes where there is room.")
     ] = False,
     capacity: Capacity = None,
+    max_distance: MaxDistance = None,
     depot: Depot = None,
     columns: Columns = None,
     matrix: Matrix = None,
+    durations: Durations = None,
+    speed: Speed = None,
+    max_duration: MaxDuration = None,
+    open: Open = False,
     film: Annotated[
         bool, typer.Option("--film", help="Five pictures: a step of destroy and repair.")
     ] = False,
@@ -106,7 +123,9 @@ def plot(
             plotting.save_convergence(picture, runs, title or "")
     else:
         assert instance is not None
-        table = table_options(capacity, None, depot, columns, matrix)
+        table = table_options(
+            capacity, max_distance, depot, columns, matrix, durations, speed, max_duration, open
+        )
         task, answer = read_both(instance, solution, table)
         with blaming(_with_folder(picture)):
             if film:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
+    from drhg.problem import Instance
     from drhg.session.result import Result, TracePoint
 
 LOG = logging.getLogger("drhg")
@@ -300,7 +301,7 @@ def _print_results(results: Sequence[Result], console: Console) -> None:
             [
                 escape(r.instance.name),
                 f"{r.instance.n:,}",
-                f"[bold]{_number(r.cost)}[/bold]",
+                f"[bold]{_number(r.cost)}{' m' if in_metres(r.instance) else ''}[/bold]",
                 f"{len(r.solution.routes):,}" if r.instance.is_cvrp else "",
                 f"{r.seconds:.1f} s",
                 f"{r.iterations:,}",
@@ -311,20 +312,40 @@ def _print_results(results: Sequence[Result], console: Console) -> None:
 
 
 def print_routes(result: Result, stderr: bool = False) -> None:
-    """A line per route: stops, load, length, and where it begins and ends."""
+    """A line per route: stops, load, length, time, and where it begins and ends."""
     from rich.markup import escape
 
-    from drhg.files.routes import route_rows
+    from drhg.files.routes import knows_times, route_rows, shown_time
 
-    headings = ["route", "stops", "load", "length", "first", "last"]
+    instance = result.instance
+    timed = knows_times(instance)
+    headings = [
+        "route", "stops", *(["load"] if instance.is_cvrp else []), "length",
+        *(["time"] if timed else []), "first", "last",
+    ]  # fmt: skip
     rows = [
         [
-            f"{row.route}", f"{row.stops:,}", f"{row.load:g}", _number(row.distance),
+            f"{row.route}", f"{row.stops:,}", *([f"{row.load:g}"] if instance.is_cvrp else []),
+            _length(instance, row.distance),
+            *([str(shown_time(instance, row.duration or 0.0))] if timed else []),
             escape(row.first), escape(row.last),
         ]
-        for row in route_rows(result.instance, result.solution)
+        for row in route_rows(instance, result.solution)
     ]  # fmt: skip
-    _print_fitting(_console(stderr), headings, rows, headings[:4], ("last", "first"))
+    _print_fitting(_console(stderr), headings, rows, headings[:-2], ("last", "first"))
+
+
+def _length(instance: Instance, value: float) -> str:
+    """A distance for people: great circles are in metres, others in who knows what."""
+    if not in_metres(instance):
+        return _number(value)
+    return f"{value / 1000:,.1f} km" if value >= 10_000 else f"{value:,.0f} m"
+
+
+def in_metres(instance: Instance) -> bool:
+    from drhg.problem import Metric
+
+    return instance.metric is Metric.HAVERSINE
 
 
 def print_table(

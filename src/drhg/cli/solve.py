@@ -11,7 +11,18 @@ import typer
 
 from drhg.cli import solving
 from drhg.cli.help_pages import App, epilog
-from drhg.cli.inputs import Capacity, Columns, Depot, Matrix, MaxDistance, table_options
+from drhg.cli.inputs import (
+    Capacity,
+    Columns,
+    Depot,
+    Durations,
+    Matrix,
+    MaxDistance,
+    MaxDuration,
+    Open,
+    Speed,
+    table_options,
+)
 from drhg.cli.shell import Format, blaming, option
 from drhg.cli.solving import SolveOptions
 from drhg.cli.targets import STANDARD, apart
@@ -159,6 +170,10 @@ def solve(
     depot: Depot = None,
     columns: Columns = None,
     matrix: Matrix = None,
+    durations: Durations = None,
+    speed: Speed = None,
+    max_duration: MaxDuration = None,
+    open: Open = False,
     threads: Threads = None,
     jobs: Jobs = None,
     ray: RayAddress = None,
@@ -179,7 +194,9 @@ def solve(
         "target": target, "seed": seed, "threads": threads,
         "method": _method(method, config, settings or []),
     }  # fmt: skip
-    table = table_options(capacity, max_distance, depot, columns, matrix)
+    table = table_options(
+        capacity, max_distance, depot, columns, matrix, durations, speed, max_duration, open
+    )
     options = SolveOptions(
         search, start, vehicles, table, output, trace, plot, map, routes, format, quiet
     )

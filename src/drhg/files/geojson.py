@@ -164,7 +164,8 @@ def solution_to_geojson(instance: Instance, solution: Solution, cost: Cost) -> d
     features: list[dict[str, Any]] = []
     for row, route in zip(route_rows(instance, solution), solution.routes, strict=True):
         nodes = route.tolist()
-        path = [instance.depot, *nodes, instance.depot] if instance.is_cvrp else [*nodes, nodes[0]]
+        ends = [instance.depot] if instance.is_cvrp else []
+        path = [*ends, *nodes, *((ends or nodes[:1]) if instance.returns else [])]
         lines = _cut_at_date_line([spots[node] for node in path])
         about: dict[str, Any] = {"kind": "route", "route": row.route, "stops": row.stops}
         if instance.is_cvrp:
@@ -175,6 +176,8 @@ def solution_to_geojson(instance: Instance, solution: Solution, cost: Cost) -> d
             else {"type": "MultiLineString", "coordinates": lines}
         )
         about["distance"] = row.distance
+        if row.duration is not None:
+            about["duration"] = row.duration
         features.append({"type": "Feature", "geometry": geometry, "properties": about})
     if instance.is_cvrp:
         features.append(_point(spots[instance.depot], _stop(instance, instance.depot)))
@@ -182,7 +185,10 @@ def solution_to_geojson(instance: Instance, solution: Solution, cost: Cost) -> d
         about = _stop(instance, stop.node) | {"route": stop.route, "position": stop.position}
         if instance.is_cvrp:
             about["load"] = stop.load
-        features.append(_point(spots[stop.node], about | {"distance": stop.distance}))
+        about["distance"] = stop.distance
+        if stop.arrival is not None:
+            about["arrival"] = stop.arrival
+        features.append(_point(spots[stop.node], about))
     return {
         "type": "FeatureCollection", "name": instance.name, "cost": cost, "features": features
     }  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from drhg.files.messages import fail
-from drhg.files.routes import positions, route_rows, stops_of
+from drhg.files.routes import positions, route_rows, shown_time, stops_of
 from drhg.problem import Cost, Floats, Instance, Metric, Solution
 
 
@@ -39,17 +39,20 @@ def _facts(instance: Instance, solution: Solution, cost: Cost) -> dict[str, Any]
     digits = 6 if globe else max(0, 6 - _magnitude(float(np.ptp(spots))))
     ends = [[], []] if not len(spots) else np.round(spots, digits).T.tolist()
     scale = instance.demand_scale
-    along: list[tuple[list[float], list[float]]] = [([], []) for _ in solution.routes]
     places = max(0, 5 - _magnitude(float(cost)))
+    routes: list[dict[str, Any]] = [
+        {
+            "nodes": route.tolist(), "load": [], "distance": [], "length": round(row.distance, 3),
+            **_timed(instance, row.duration),
+        }
+        for route, row in zip(solution.routes, route_rows(instance, solution), strict=True)
+    ]  # fmt: skip
     for stop in stops_of(instance, solution):
-        along[stop.route - 1][0].append(round(stop.load, 6))
-        along[stop.route - 1][1].append(round(stop.distance, places))
-    routes = [
-        {"nodes": route.tolist(), "load": load, "distance": far, "length": round(row.distance, 3)}
-        for route, row, (load, far) in zip(
-            solution.routes, route_rows(instance, solution), along, strict=True
-        )
-    ]
+        about = routes[stop.route - 1]
+        about["load"].append(round(stop.load, 6))
+        about["distance"].append(round(stop.distance, places))
+        if stop.arrival is not None:
+            about["arrival"].append(_time(instance, stop.arrival))
     return {
         "name": instance.name,
         "cost": cost,
@@ -59,10 +62,20 @@ def _facts(instance: Instance, solution: Solution, cost: Cost) -> dict[str, Any]
         "y": ends[1],
         "names": instance.names,
         "depot": instance.depot if instance.is_cvrp else -1,
+        "returns": instance.returns,
         "demand": None if instance.demand is None else (instance.demand / scale).tolist(),
         "capacity": None if instance.capacity is None else instance.capacity / scale,
         "routes": routes,
     }
+
+
+def _timed(instance: Instance, duration: float | None) -> dict[str, Any]:
+    return {} if duration is None else {"arrival": [], "time": _time(instance, duration)}
+
+
+def _time(instance: Instance, time: float) -> str:
+    shown = shown_time(instance, time)
+    return shown if isinstance(shown, str) else f"{shown:,.6g}"
 
 
 def _magnitude(value: float) -> int:

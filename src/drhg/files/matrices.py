@@ -20,10 +20,10 @@ from drhg.problem import Floats
 
 KINDS = (".npy", ".csv")  # that matrices are written as
 
-Distances: TypeAlias = tuple[npt.NDArray[Any], tuple[str, ...] | None, str]
+Matrix: TypeAlias = tuple[npt.NDArray[Any], tuple[str, ...] | None, str]
 
 
-def read_matrix(path: PathLike) -> Distances:
+def read_matrix(path: PathLike) -> Matrix:
     """A matrix of distances from a .npy file or a CSV, with the names in its header, if any."""
     with errors_as(InstanceError, None):
         name = name_of(path, "matrix")
@@ -40,10 +40,9 @@ def read_matrix(path: PathLike) -> Distances:
         else:
             found, names = _matrix_of_rows(read_bytes(name))
         if found.ndim != 2 or found.shape[0] != found.shape[1]:
-            fail(f"a matrix of distances is square, this one has the shape {found.shape}")
+            fail(f"a matrix is square, this one has the shape {found.shape}")
         if found.dtype.kind not in "iuf":
             fail("not a matrix of numbers")
-        _refuse_asymmetric(found, names)
     return found, names, name
 
 
@@ -76,18 +75,7 @@ def _matrix_of_rows(data: bytes) -> tuple[npt.NDArray[Any], tuple[str, ...] | No
     return np.array(values), names
 
 
-def _refuse_asymmetric(found: npt.NDArray[Any], names: tuple[str, ...] | None) -> None:
-    differ = np.abs(found - found.T) > 1e-9 * np.maximum(np.abs(found), np.abs(found.T))
-    if differ.any():
-        i, j = np.argwhere(differ)[0].tolist()
-        pair = (names[i], names[j]) if names else (f"row {i + 1}", f"row {j + 1}")
-        fail(
-            f"{found[i, j]:g} from {pair[0]} to {pair[1]}, but {found[j, i]:g} back: distances "
-            "that depend on the direction are not supported; give the mean of both"
-        )
-
-
-def fitted(matrix: Distances, n: int, names: tuple[str, ...] | None) -> npt.NDArray[Any]:
+def fitted(matrix: Matrix, n: int, names: tuple[str, ...] | None) -> npt.NDArray[Any]:
     """The distances in the order of the stops: by names if both have them, else row by row."""
     found, headings, file = matrix
     with errors_as(InstanceError, file):

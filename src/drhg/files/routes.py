@@ -13,7 +13,8 @@ import numpy as np
 from drhg.errors import SolutionError
 from drhg.files.messages import errors_as, fail, quoted
 from drhg.files.tables import Table, parse_table
-from drhg.problem import Floats, Instance, Ints, Metric, Solution
+from drhg.files.times import clock
+from drhg.problem import Floats, Instance, Metric, Solution, schedule
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Stop:
     name: str  # the node's number from 0 if it has none
     load: float  # so far, this stop's included; of a TSP 0
     distance: float  # from the depot, or the first stop of a tour, to here
+    arrival: float | None = None  # where times are known
 
 
 @dataclass(frozen=True)
@@ -35,9 +37,10 @@ class RouteRow:
     route: int  # from 1
     stops: int
     load: float
-    distance: float  # back to the depot, or the first stop, included
+    distance: float  # back to the depot, or the first stop, included, unless routes are open
     first: str
     last: str
+    duration: float | None = None  # travel, service and waiting, where times are known
 
 
 def name_of_node(instance: Instance, node: int) -> str:
@@ -56,33 +59,42 @@ def positions(instance: Instance) -> tuple[Floats, bool] | None:
     return instance.xy, False
 
 
-def _along(instance: Instance, route: Ints) -> tuple[list[float], float, list[float]]:
-    """The distance to each stop, that of the whole route, and the load after each stop."""
-    path = np.insert(route, 0, instance.depot) if instance.is_cvrp else route
-    legs = np.asarray(instance.distance(path, np.roll(path, -1)), np.float64)
-    so_far = np.concatenate(([0.0], np.cumsum(legs[:-1])))
-    if instance.demand is None:
-        return so_far.tolist(), float(legs.sum()), [0.0] * len(route)
-    load = np.cumsum(instance.demand[route]) / instance.demand_scale
-    return so_far[1:].tolist(), float(legs.sum()), load.tolist()
+def knows_times(instance: Instance) -> bool:
+    """Whether a plan of this instance has times of its own, other than distances."""
+    given = (instance.durations, instance.windows, instance.release, instance.max_duration)
+    return instance.is_cvrp and any(one is not None for one in given)
+
+
+def shown_time(instance: Instance, time: float) -> float | str:
+    """A time for people: h:mm:ss where it is in seconds, as on the globe, else a number."""
+    return clock(time) if instance.degrees else round(time, 6)
 
 
 def stops_of(instance: Instance, solution: Solution) -> Iterator[Stop]:
     """All stops, route after route, in the order in which they are visited."""
-    for number, route in enumerate(solution.routes, start=1):
-        so_far, _, load = _along(instance, route)
-        for place, node in enumerate(route.tolist()):
-            name = name_of_node(instance, node)
-            yield Stop(number, place + 1, node, name, load[place], so_far[place])
+    first = int(instance.is_cvrp)  # behind the depot
+    timed = knows_times(instance)
+    for number, walked in enumerate(schedule(instance, solution), start=1):
+        for place, node in enumerate(solution.routes[number - 1].tolist()):
+            at = place + first
+            yield Stop(
+                number, place + 1, node, name_of_node(instance, node),
+                float(walked.load[at]), float(walked.distance[at]),
+                float(walked.arrival[at]) if timed else None,
+            )  # fmt: skip
 
 
 def route_rows(instance: Instance, solution: Solution) -> list[RouteRow]:
-    """What each route carries and how long it is."""
+    """What each route carries, how long it is and how long it takes."""
     rows = []
-    for number, route in enumerate(solution.routes, start=1):
-        _, length, load = _along(instance, route)
+    timed = knows_times(instance)
+    walks = schedule(instance, solution)
+    for number, (route, walked) in enumerate(zip(solution.routes, walks, strict=True), start=1):
         ends = [name_of_node(instance, int(route[at])) for at in (0, -1)]
-        rows.append(RouteRow(number, len(route), load[-1], length, *ends))
+        duration = walked.duration if timed else None
+        load = float(walked.load[-1])
+        length = float(walked.distance[-1])
+        rows.append(RouteRow(number, len(route), load, length, ends[0], ends[1], duration))
     return rows
 
 
@@ -110,6 +122,8 @@ def stop_table(instance: Instance, solution: Solution) -> dict[str, list[Any]]:
         table["load"] = [stop.load for stop in stops]
     digits = 0 if instance.integral else 6
     table["distance"] = [round(stop.distance, digits) for stop in stops]
+    if knows_times(instance):
+        table["arrival"] = [shown_time(instance, stop.arrival or 0.0) for stop in stops]
     return table
 
 

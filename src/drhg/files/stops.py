@@ -11,13 +11,14 @@ import difflib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
 import numpy as np
 
 from drhg.errors import InstanceError
-from drhg.files.matrices import Distances, fitted, read_matrix
+from drhg.files.matrices import Matrix, fitted, read_matrix
 from drhg.files.messages import errors_as, fail, name_of, quoted, refuse_variants
 from drhg.files.paths import STANDARD, PathLike, stem
 from drhg.files.streams import read_bytes
@@ -28,7 +29,11 @@ from drhg.files.tables import (
     numbers,
     parse_table,
 )
+from drhg.files.times import SYNONYMS as TIMES
+from drhg.files.times import Times, columns_of_times, times_of
 from drhg.problem import Floats, Instance, Metric, real_number, shown, whole_demand, whole_number
+
+MOST_WITH_SPEED = 5000  # stops, whose travel times take 200 MB
 
 # Of several columns that fit a meaning the one whose word stands first is taken for names, and
 # none for numbers: which of two is meant, only the user knows.
@@ -42,13 +47,12 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "x": ("x", "xcoord", "xkoordinate", "easting", "rechtswert", "ostwert"),
     "y": ("y", "ycoord", "ykoordinate", "northing", "hochwert", "nordwert"),
     "demand": ("demand", "amount", "quantity", "qty", "units", "weight", "menge", "bedarf"),
-    "service": ("service", "servicetime", "serviceduration", "servicezeit", "standzeit"),
+    **TIMES,
 }  # fmt: skip
 UNSUPPORTED: dict[str, tuple[str, ...]] = {
     "stops tied to vehicles": ("vehicle", "vehicleid", "fahrzeug", "locked", "fixed", "gesperrt"),
-    "time windows": (
-        "ready", "readytime", "due", "duedate", "duetime", "earliest", "latest", "twstart",
-        "twend", "timewindow", "windowstart", "windowend", "opens", "closes", "zeitfenster",
+    "both ends of a window in one column (give earliest and latest)": (
+        "timewindow", "timewindows", "window", "zeitfenster",
     ),
     "pickups": ("pickup", "pickupdemand", "abholung"),
 }  # fmt: skip
@@ -61,17 +65,23 @@ def read_table(
     capacity: float | None = None,
     vehicles: int | None = None,
     max_distance: float | None = None,
+    max_duration: float | None = None,
+    returns: bool = True,
     depot: str | None = None,
     matrix: PathLike | None = None,
+    durations: PathLike | None = None,
+    speed: float | None = None,
     name: str | None = None,
 ) -> Instance:
     """An instance from a table of stops: CSV, perhaps .gz, or a DataFrame of pandas or Polars.
 
     Its columns are name (or id), lat and lon (decimal degrees: distances are great circles in
-    metres) or x and y (straight lines), demand and service; `columns` maps those meanings to other
-    headings, as in `{"name": "Kunde", "demand": "Menge"}`. With demands it is a CVRP: give the
-    `capacity`; the `depot` is a stop's name, by default the first row. `matrix` is a file (.csv or
-    .npy) with the distances of all rows.
+    metres) or x and y (straight lines), demand, and times: service, earliest, latest, release.
+    `columns` maps those meanings to other headings, as in `{"name": "Kunde", "demand": "Menge"}`.
+    With demands it is a CVRP: give the `capacity`; the `depot` is a stop's name, by default the
+    first row. `matrix` and `durations` are files (.csv or .npy) with the distances and travel times
+    of all rows; travel times may follow from a `speed` in km/h instead. `max_distance`,
+    `max_duration` and `returns` are as in `drhg.vrp`.
     """
     name_given = name
     with errors_as(InstanceError, None):
@@ -85,10 +95,12 @@ def read_table(
     with errors_as(InstanceError, file):
         if file is not None:
             table = parse_table(read_bytes(path), forgiving=True)
-        far = None if matrix is None else read_matrix(matrix)
         return instance_of(
-            table, name=name_given or name, columns=columns, capacity=capacity,
-            vehicles=vehicles, max_distance=max_distance, depot=depot, matrix=far,
+            table, name=name_given or name, columns=columns,
+            matrix=None if matrix is None else read_matrix(matrix),
+            durations=None if durations is None else read_matrix(durations),
+            capacity=capacity, vehicles=vehicles, max_distance=max_distance,
+            max_duration=max_duration, returns=returns, depot=depot, speed=speed,
         )  # fmt: skip
 
 
@@ -124,7 +136,9 @@ def format_stops(instance: Instance) -> str:
     where the depot was not the first. Rounded distances cannot be told from the table and are
     refused, and so is a matrix.
     """
-    refuse_variants(instance, "a table of stops")
+    refuse_variants(
+        instance, "a table of stops", ("services", "windows", "release", "max_duration", "open")
+    )
     if instance.xy is None or instance.metric not in (Metric.EXACT, Metric.HAVERSINE):
         fail(
             f"a table of stops has great circles or straight lines, not distances of type "
@@ -141,8 +155,11 @@ def format_stops(instance: Instance) -> str:
     if instance.demand is not None:
         load = (instance.demand[order] / instance.demand_scale).tolist()
         table["demand"] = [repr(one).removesuffix(".0") for one in load]
-        if instance.common_service:
-            table["service"] = ["0", *[repr(instance.common_service)] * (instance.n - 1)]
+        table |= columns_of_times(
+            instance.services[order],
+            None if instance.windows is None else instance.windows[order],
+            None if instance.release is None else instance.release[order],
+        )
     out = StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table)
@@ -162,22 +179,40 @@ def looks_like_stops(data: bytes) -> bool:
     )
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What a table of stops does not say; None: no limit, or the first row, or no such thing."""
+
+    capacity: float | None = None
+    vehicles: int | None = None
+    max_distance: float | None = None
+    max_duration: float | None = None
+    returns: bool = True
+    depot: str | None = None
+    speed: float | None = None  # km/h
+
+    def __post_init__(self) -> None:
+        if self.capacity is not None:
+            real_number("capacity", self.capacity, 0.0)
+        if self.vehicles is not None:
+            whole_number("vehicles", self.vehicles, 1)
+        if self.max_duration is not None:
+            real_number("max_duration", self.max_duration, 0.0)
+        if self.speed is not None and not real_number("speed", self.speed, 0.0) > 0.0:
+            raise InstanceError(f"speed must be positive, not {shown(self.speed)}")
+
+
 def instance_of(
     table: Table,
     *,
     name: str,
     columns: Mapping[str, str] | None = None,
-    capacity: float | None = None,
-    vehicles: int | None = None,
-    max_distance: float | None = None,
-    depot: str | None = None,
-    matrix: Distances | None = None,
+    matrix: Matrix | None = None,
+    durations: Matrix | None = None,
+    **limits: Any,
 ) -> Instance:
-    """What a table of stops asks."""
-    if capacity is not None:
-        real_number("capacity", capacity, 0.0)
-    if vehicles is not None:
-        whole_number("vehicles", vehicles, 1)
+    """What a table of stops asks, within `Limits`."""
+    limit = Limits(**limits)
     problems = Problems(table.counted, list(table.left_out))
     at = _columns(table, columns or {}, problems)
     _refuse_unsupported(table, at, problems)
@@ -189,30 +224,58 @@ def instance_of(
     else:
         xy, degrees = _coordinates(table, at, problems)
     names = _names(table, at, problems)
-    routes = "demand" in at or capacity is not None
-    home = _depot(table, names, depot, problems) if routes else 0
-    demand = _demand(table, at, home, capacity, problems) if routes else None
-    service = _service(table, at, home, routes, problems)
-    if depot is not None and not routes:
-        problems.note("a depot is for stops with a demand, and these have none")
-    if not routes and (vehicles is not None or max_distance is not None):
-        problems.note(f"vehicles and their limits need a column of demands; {_found(table)}")
+    home = _depot(table, names, limit.depot, problems)
+    times = times_of(table, at, home, problems)
+    timed = times.pressing or limit.max_duration is not None
+    routes = "demand" in at or limit.capacity is not None or timed
+    demand = _demand(table, at, home, limit.capacity, timed, problems) if routes else None
+    if not routes:
+        _refuse_limits(table, limit, times, problems)
+    if timed and degrees and matrix is None and durations is None and limit.speed is None:
+        problems.note(
+            "times on the road are needed for what the table asks: give durations (--durations), "
+            "or a speed in km/h (--speed)"
+        )
+    if limit.speed is not None and durations is not None:
+        problems.note("durations and a speed: give one of them")
+    if limit.speed is not None and (not degrees or len(table) > MOST_WITH_SPEED):
+        problems.note(f"a speed is for latitudes and longitudes of up to {MOST_WITH_SPEED:,} stops")
     problems.raise_any()
-    if matrix is not None:
-        metric = Metric.EXPLICIT
-    else:
-        metric = Metric.HAVERSINE if degrees else Metric.EXACT
-    given: dict[str, Any] = {}
-    if demand is not None and capacity is not None:
-        whole, most, scale = whole_demand(demand, capacity)
-        given = {
+    plain = Metric.HAVERSINE if degrees else Metric.EXACT
+    given: dict[str, Any] = {"returns": limit.returns}
+    if demand is not None:
+        whole, most, scale = whole_demand(demand, 1 if limit.capacity is None else limit.capacity)
+        given |= {
             "demand": whole, "capacity": most, "demand_scale": scale, "depot": home,
-            "vehicles": vehicles, "max_distance": max_distance, "service_time": service,
+            "vehicles": limit.vehicles, "max_distance": limit.max_distance,
+            "max_duration": limit.max_duration, "service_time": times.service or 0.0,
+            "windows": times.windows, "release": times.release,
         }  # fmt: skip
+        if durations is not None:
+            given["durations"] = fitted(durations, len(table), names)
+        elif limit.speed is not None:
+            given["durations"] = _at_speed(limit.speed, Instance(metric=plain, xy=xy))
     return Instance(
-        name=name, metric=metric, xy=xy, names=names, degrees=degrees,
-        matrix=None if matrix is None else fitted(matrix, len(table), names), **given,
+        name=name, metric=plain if matrix is None else Metric.EXPLICIT, xy=xy, names=names,
+        degrees=degrees, matrix=None if matrix is None else fitted(matrix, len(table), names),
+        **given,
     )  # fmt: skip
+
+
+def _at_speed(speed: float, places: Instance) -> Floats:
+    """Seconds from everywhere to everywhere at a speed in km/h."""
+    every = np.arange(places.n)
+    return np.asarray(places.distance(every[:, None], every[None, :])) * 3.6 / speed
+
+
+def _refuse_limits(table: Table, limit: Limits, times: Times, problems: Problems) -> None:
+    """A tour has no vehicles."""
+    if limit.depot is not None:
+        problems.note("a depot is for stops with a demand, and these have none")
+    if limit.vehicles is not None or limit.max_distance is not None:
+        problems.note(f"vehicles and their limits need a column of demands; {_found(table)}")
+    if times.service is not None:
+        problems.note("service times are for stops with demands, and these have none")
 
 
 def _key(heading: str) -> str:
@@ -327,8 +390,15 @@ def _depot(
 
 
 def _demand(
-    table: Table, at: Mapping[str, int], home: int, capacity: float | None, problems: Problems
+    table: Table,
+    at: Mapping[str, int],
+    home: int,
+    capacity: float | None,
+    timed: bool,
+    problems: Problems,
 ) -> list[float] | None:
+    if "demand" not in at and capacity is None and timed:
+        return [0.0] * len(table)  # time alone limits a route
     if "demand" not in at:
         problems.note(
             f"a capacity, but no column of demands; {_found(table)}; map it: demand=HEADING"
@@ -357,35 +427,6 @@ def _demand(
         elif value > capacity:
             problems.add(line, heading, f"{value:g} is more than the capacity {capacity:g}")
     return demand
-
-
-def _service(
-    table: Table, at: Mapping[str, int], home: int, routes: bool, problems: Problems
-) -> float:
-    """The service time, which all stops must share."""
-    if "service" not in at:
-        return 0.0
-    commas = has_decimal_commas(table, [i for meaning, i in at.items() if meaning != "name"])
-    heading, cells = table.header[at["service"]], table.columns[at["service"]]
-    if not any(map(str.strip, cells)):
-        return 0.0
-    found = numbers(table, at["service"], commas, problems, blank=0.0)
-    stops = [(v, line) for i, (v, line) in enumerate(zip(found, table.lines, strict=True))
-             if not (routes and i == home)]  # fmt: skip
-    for value, line in stops:
-        if value < 0:
-            problems.add(line, heading, f"{value:g} is negative")
-    if len({value for value, _ in stops if value == value}) > 1:
-        first = stops[0]
-        value, line = next(stop for stop in stops if stop[0] != first[0])
-        problems.add(
-            line, heading,
-            f"{value:g}, but {first[0]:g} on {table.counted} {first[1]}: all stops must have the "
-            "same service time (times of their own are not supported)",
-        )  # fmt: skip
-    if stops and stops[0][0] > 0 and not routes:
-        problems.add(stops[0][1], heading, "service times are for stops with demands")
-    return stops[0][0] if stops else 0.0
 
 
 # --- DataFrames -----------------------------------------------------------------------------------
