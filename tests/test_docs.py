@@ -99,7 +99,7 @@ def test_every_command_parses(page: Path) -> None:
 
 def test_wrong_commands_are_noticed() -> None:
     assert problem_of("drhg solve x.tsp -t 10 -o x.tour  # fine") is None
-    assert problem_of("drhg solve x.tsp --speed 9") == "there is no option --speed"
+    assert problem_of("drhg solve x.tsp --haste 9") == "there is no option --haste"
     assert problem_of("drhg dissolve x.tsp") == "there is no command dissolve"
     assert problem_of("drhg bench tsp --repair neural") == "there is no option --repair"
     assert "no such setting" in str(problem_of("drhg solve x.tsp -m local --set speed=9"))
