@@ -165,6 +165,18 @@ class Best(BaseModel):
     )
 
 
+class RouteShown(BaseModel):
+    """A route in one line."""
+
+    route: int = Field(description="From 1.")
+    stops: int
+    load: float
+    distance: float = Field(description="Back to the depot, or the first stop, included.")
+    first: str
+    last: str
+    nodes: tuple[int, int] = Field(description="The first and the last stop, from 0.")
+
+
 class Outcome(BaseModel):
     """How a search ended."""
 

@@ -16,8 +16,10 @@ from pydantic import ValidationError
 
 import drhg
 from drhg.errors import InstanceError, SolutionError
+from drhg.files.json import to_json
 from drhg.files.messages import errors_as
 from drhg.files.registry import SOLUTIONS, written_as
+from drhg.files.routes import route_rows
 from drhg.problem import Instance, check, cost, validated
 from drhg.problem.solution import Solution
 from drhg.service import models, problems
@@ -199,9 +201,11 @@ async def download(
     job: TheJob,
     name: Annotated[str, Path(description="solution.csv, solution.json, solution.html, ...")],
 ) -> Response:
-    """The best solution as a file."""
+    """The best solution as a file, or the instance as `instance.json`."""
     suffix = "." + name.rpartition(".")[2]
     instance = job.order.instance
+    if name == "instance.json":
+        return Response(await asyncio.to_thread(to_json, instance), media_type=JSON)
     if suffix not in written_as(SOLUTIONS, instance.problem):
         kinds = ", ".join(written_as(SOLUTIONS, instance.problem))
         raise Refused(404, "Not found", f"no such file; solutions end in {kinds}")
@@ -217,6 +221,21 @@ def _file(instance: Instance, solution: Solution, suffix: str) -> bytes:
     write = SOLUTIONS[suffix].write
     assert write is not None
     return write(instance, solution, cost(instance, solution), None).encode("utf-8", "replace")
+
+
+@router.get(
+    "/solves/{id}/routes", response_model=list[models.RouteShown], responses=UNKNOWN, tags=["solve"]
+)
+async def routes_of_a_solve(job: TheJob) -> list[dict[str, Any]]:
+    """What each route of the best carries and how long it is."""
+    return [] if job.best is None else await asyncio.to_thread(_rows, job)
+
+
+def _rows(job: Job) -> list[dict[str, Any]]:
+    assert job.best is not None
+    solution = job.best.solution
+    rows = zip(route_rows(job.order.instance, solution), solution.routes, strict=True)
+    return [vars(row) | {"nodes": route[[0, -1]].tolist()} for row, route in rows]
 
 
 async def place_in_the_audience(request: Request, desk: TheDesk) -> AsyncIterator[None]:

@@ -66,6 +66,7 @@ def bound(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(BACKLOG)  # who comes early waits
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise DrhgError(f"cannot listen on {host} port {port}: {reason}") from None

@@ -102,6 +102,7 @@ class Store:
         if found is not None:
             _take(job, json.loads(zlib.decompress(found)))
         if job.over:
+            job.last_id = 1  # its changes are forgotten: who asks gets all of the best
             job.announce_end()
         return job
 
