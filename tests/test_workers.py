@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -190,6 +191,27 @@ def test_a_bench_on_ray(two_workers: None, tmp_path: Path) -> None:
     assert {row["status"] for row in read_rows([ran.path])} == {"ok"}
 
 
+@pytest.mark.slow
+def test_one_plan_on_ray(two_workers: None) -> None:
+    """Parts of a large plan are tasks, whatever the rules of its routes."""
+    import drhg
+    from drhg.search.routes.params import RouteSizes
+    from drhg.search.routes.strategy import Routes
+
+    method = Routes(sizes=RouteSizes(copies=200, subproblems=200, part_steps_far=2000))
+    plain = drhg.x_cvrp(400, seed=1)
+    for instance in (plain, replace(plain, returns=False)):
+        start = drhg.solve(instance, method=method, max_iters=4000, threads=2)
+        result = drhg.solve(
+            instance, method=method, start=start.solution, ray="local", max_iters=20_000
+        )
+        assert drhg.check(instance, result.solution) == []
+        assert result.iterations >= 20_000
+        assert result.cost < start.cost
+    with pytest.raises(DrhgError, match=r"ray: Routes shares plans .* from 201 customers"):
+        drhg.solve(drhg.x_cvrp(100), method=method, ray="local")
+
+
 def _title(process: Path) -> str:
     try:
         return (process / "cmdline").read_bytes().split(b"\0")[0].decode()
@@ -225,7 +247,9 @@ def test_one_tour_on_ray_with_a_worker_killed(two_workers: None) -> None:
     assert drhg.check(instance, result.solution) == []
     assert result.iterations >= 40_000
     assert result.cost < 0.95 * start.cost
-    with pytest.raises(DrhgError, match=r"ray: Tours shares tours .* from 3001 nodes .* has 100"):
+    with pytest.raises(
+        DrhgError, match=r"ray: Tours shares tours .* from 3001 nodes .* has 100 nodes"
+    ):
         drhg.solve(drhg.uniform_tsp(100), method=method, ray="local")
 
 

@@ -193,7 +193,7 @@ def _cluster(address: str, strategy: Strategy, instance: Instance, workers: int)
     """The cluster of that address, if the strategy can use one for this instance."""
     why = strategy.spreads(instance) if hasattr(strategy, "spreads") else "this method does not"
     if why is not None:
-        raise DrhgError(f"ray: {why}, and this instance has {instance.n}")
+        raise DrhgError(f"ray: {why}, and this instance has {instance.n} nodes")
     return Cluster(address, workers)
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
+from drhg.hypergraph.plan import Index
 from drhg.kernels.random import random_state
 from drhg.search.routes.context import Annealed, RouteLists, whole_part
 from drhg.search.routes.route_groups import route_groups
 from drhg.search.routes.schedule import AnnealingSchedule
+
+if TYPE_CHECKING:
+    from drhg.parallel import Cluster
 
 
 def anneal_copies(
@@ -46,7 +52,10 @@ def anneal_copies(
 def anneal_together(
     context: Annealed, plan: RouteLists, pool: Executor, schedule: AnnealingSchedule
 ) -> Iterator[RouteLists]:
-    """All threads anneal one plan, each other routes of it in every slice; yields the best."""
+    """All threads anneal one plan, each other routes of it in every slice; yields the best.
+
+    On a cluster its workers take the place of threads.
+    """
     task, best = context.task, plan
     rng = np.random.default_rng([task.seed, 2])
     nobody = np.zeros(0, np.int64)
@@ -56,13 +65,15 @@ def anneal_together(
         temperature = context.scale * schedule.temperature()
         steps = schedule.steps(len(parts))
         stream = task.threads * (schedule.slices + 1)
-        jobs = [
-            pool.submit(
-                context.anneal, part, temperature, steps, random_state(task.seed, stream + i)
-            )
-            for i, part in enumerate(parts)
-        ]
-        changes = [job.result() for job in jobs]
+        states = [random_state(task.seed, stream + i) for i in range(len(parts))]
+        if task.cluster is None:
+            jobs = [
+                pool.submit(context.anneal, part, temperature, steps, state)
+                for part, state in zip(parts, states, strict=True)
+            ]
+            changes = [job.result() for job in jobs]
+        else:
+            changes = _anneal_far_away(task.cluster, context, parts, temperature, steps, states)
         # the best of every part together make the best plan of this slice
         low = plan.cost + sum(change[1] for change in changes)
         if low <= best.cost:
@@ -71,3 +82,28 @@ def anneal_together(
         plan = context.merged(plan, chosen, parts, total, best=False)
         schedule.count(steps * len(parts))
         yield best
+
+
+def _anneal_far_away(
+    cluster: Cluster, context: Annealed, parts: list[Any], temperature: float, steps: int,
+    states: list[npt.NDArray[np.uint64]],
+) -> list[tuple[float, float, int]]:  # fmt: skip
+    """What threads do to parts, done by workers; a part that is lost stays as it was."""
+    jobs = [
+        cluster.submit(annealed, context.annealer, part, temperature, steps, state)
+        for part, state in zip(parts, states, strict=True)
+    ]
+    changes = []
+    for i, job in enumerate(jobs):
+        change, routes, best = job() or ((0.0, 0.0, 0), parts[i].routes, parts[i].best)
+        parts[i] = parts[i]._replace(routes=routes, best=best)
+        changes.append(change)
+    return changes
+
+
+def annealed(
+    anneal: Callable[..., Any], part: Any, temperature: float, steps: int,
+    state: npt.NDArray[np.uint64],
+) -> tuple[Any, Any, Index]:  # fmt: skip
+    """On a worker: the changes of cost, and what has changed of the part."""
+    return anneal(part, temperature=temperature, steps=steps, state=state), part.routes, part.best

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -68,6 +68,10 @@ class Annealed(Protocol):
     ) -> tuple[float, float, int]:
         """Change a part; returns (change of cost, that of the best, customers it leaves out)."""
 
+    @property
+    def annealer(self) -> Callable[..., tuple[float, float, int]]:
+        """`anneal` as a function of its own, which can travel without the context."""
+
     def plan_of(self, part: Any, cost: float, best: bool) -> RouteLists:
         """The plan that is one part, as it is or the best that the last slice has seen."""
 
@@ -112,6 +116,10 @@ class SearchContext:
         self, part: Part, temperature: float, steps: int, state: npt.NDArray[np.uint64]
     ) -> tuple[float, float, int]:
         return anneal(part, self.params.ruin, temperature, steps, state)
+
+    @property
+    def annealer(self) -> Callable[..., tuple[float, float, int]]:
+        return partial(anneal, params=self.params.ruin)
 
     def plan_of(self, part: Part, cost: float, best: bool) -> RouteLists:
         order, ends = lists_of(part, best)

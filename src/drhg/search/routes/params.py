@@ -198,6 +198,8 @@ class RouteSizes(Parameters):
     """Customers that a thread anneals at a time, at most, if threads share a plan."""
     part_steps: int = number(5000, 1)
     """Steps between two looks at what threads have found; parts are chosen anew then."""
+    part_steps_far: int = number(10_000, 1)
+    """The same for a worker of a cluster, to which the part has to travel."""
     subproblem_customers: int = number(200, 1)
     """Customers of a part that the genetic search improves."""
     subproblem_children: int = number(1000, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -258,6 +258,10 @@ class PieceContext:
     ) -> tuple[float, float, int]:
         """Change a part; returns (change of cost, that of the best, pieces that it leaves out)."""
         return anneal(part, self.params.ruin, temperature, steps, state)
+
+    @property
+    def annealer(self) -> Callable[..., tuple[float, float, int]]:
+        return partial(anneal, params=self.params.ruin)
 
     def plan_of(self, part: PiecePart, cost: float, best: bool) -> RouteLists:
         """The plan that is one part, as it is or the best that the last slice has seen."""

@@ -70,9 +70,10 @@ class Routes(Strategy):
         plan = context.plan(task.start)
         endless = budget.fraction() is None
         end = 1.0 if rich else self.sizes.end_of_annealing(plan.customers)
+        steps = self.sizes.part_steps if task.cluster is None else self.sizes.part_steps_far
         schedule = AnnealingSchedule(
             budget, end, task.threads, task.instance.n,
-            self.piece_annealing if rich else self.annealing, self.sizes.part_steps,
+            self.piece_annealing if rich else self.annealing, steps,
         )  # fmt: skip
         with ThreadPoolExecutor(task.threads) as pool:
             if len(plan.absent):
@@ -98,6 +99,13 @@ class Routes(Strategy):
         if not instance.is_cvrp:
             return "Routes is for a CVRP, and this is a TSP"
         return not_known("Routes", instance, RICH)
+
+    def spreads(self, instance: Instance) -> str | None:
+        """Why a cluster cannot share this instance, or None: small plans are no matter of parts."""
+        least = max(self.sizes.copies, self.sizes.subproblems) + 1
+        if instance.n > least:
+            return None
+        return f"Routes shares plans among workers from {least} customers on"
 
     def parts(self, instance: Instance) -> list[warmup.Part]:
         """The kernels that the search for the routes of this instance may need."""
