@@ -397,7 +397,7 @@ def test_a_long_way_round_the_globe() -> None:
 @pytest.mark.parametrize("fixed", [0.0, 0.3])
 def test_shaken_greedy_makes_different_sound_tours(metric: Metric, fixed: float) -> None:
     instance, _ = reference.random_tour(np.random.default_rng(1), 60, "uniform", metric, fixed)
-    near = neighbour_lists(instance, Nearness(instance))
+    near = neighbour_lists(instance, Nearness(instance), 10)
     make = c.shaken_greedy(instance, near.astype(np.int64))
     made = [make(np.random.default_rng(i)) for i in range(5)]
     for tour in made:

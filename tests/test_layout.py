@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import drhg
+from drhg.problem import tolerances
 
 SOURCE = Path(drhg.__file__).parent
 ORDER = [
@@ -120,6 +121,54 @@ def test_nothing_dangerous_is_called(path: Path) -> None:
             assert ast.unparse(node.func) not in FORBIDDEN, f"{path}:{node.lineno}"
             shell = [k for k in node.keywords if k.arg == "shell"]
             assert not any(ast.unparse(k.value) == "True" for k in shell), f"{path}:{node.lineno}"
+
+
+COMPILERS = {"kernel", "inner", "inlined", "fast_kernel", "fast_inner"}
+MOST_ARGUMENTS = 10  # of a kernel: what always travels together is one NamedTuple
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_kernels_take_few_arguments(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        if COMPILERS & {ast.unparse(one) for one in node.decorator_list}:
+            assert len(node.args.args) <= MOST_ARGUMENTS, f"{path}:{node.lineno}: {node.name}"
+
+
+SEARCHING = {
+    "construct",
+    "hypergraph",
+    "destroy",
+    "local_search",
+    "repair",
+    "search",
+    "session",
+    "plans",
+}
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_tolerances_are_on_one_page(path: Path) -> None:
+    """A number this small in a search is a tolerance: its name says which, its page in what order.
+
+    1e-300 only keeps a divisor from being zero, and parameters have bounds of their own.
+    """
+    if module_of(path) not in SEARCHING or path.name == "params.py":
+        return
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, float):
+            assert not 1e-299 < node.value < 1e-6, f"{path}:{node.lineno}: {node.value}"
+
+
+def test_tolerances_have_an_order() -> None:
+    """What one step takes for allowed, every later one does, too."""
+    slacks = (
+        tolerances.REPAIR_SLACK, tolerances.JUDGE_SLACK, tolerances.SEARCH_SLACK,
+        tolerances.START_SLACK, tolerances.CHECK_SLACK,
+    )  # fmt: skip
+    assert sorted(set(slacks)) == list(slacks)
+    assert tolerances.TIE < tolerances.GAIN < tolerances.PENALISED_GAIN
 
 
 def loaded_after(code: str) -> set[str]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from drhg.kernels.jit import kernel
+from drhg.kernels.jit import inlined, kernel
 from drhg.kernels.space import distance
 from drhg.problem import Floats, Ints
 
@@ -58,6 +58,17 @@ def candidate_pairs(near):
     return heads[:count], feet[:count]
 
 
+@inlined
+def _link(links, tail, i, j):
+    """Join two paths at their ends i and j; returns the ends of the path that they form."""
+    links[i, 0 if links[i, 0] < 0 else 1] = j
+    links[j, 0 if links[j, 0] < 0 else 1] = i
+    a, b = tail[i], tail[j]
+    tail[a] = b
+    tail[b] = a
+    return a, b
+
+
 @kernel
 def join_edges(links, tail, heads, feet):
     """Take edges in order, leaving out those that would branch or close a cycle.
@@ -68,11 +79,7 @@ def join_edges(links, tail, heads, feet):
         i, j = heads[e], feet[e]
         if links[i, 1] >= 0 or links[j, 1] >= 0 or tail[i] == j:
             continue
-        links[i, 0 if links[i, 0] < 0 else 1] = j
-        links[j, 0 if links[j, 0] < 0 else 1] = i
-        a, b = tail[i], tail[j]
-        tail[a] = b
-        tail[b] = a
+        _link(links, tail, i, j)
 
 
 @kernel
@@ -245,11 +252,7 @@ def merge_routes(links, tail, load, length, heads, feet, savings, capacity, limi
         extent = length[i] + length[j] - savings[e]
         if total > capacity or extent > limit:
             continue
-        links[i, 0 if links[i, 0] < 0 else 1] = j
-        links[j, 0 if links[j, 0] < 0 else 1] = i
-        a, b = tail[i], tail[j]
-        tail[a] = b
-        tail[b] = a
+        a, b = _link(links, tail, i, j)
         load[a] = total
         load[b] = total
         length[a] = extent

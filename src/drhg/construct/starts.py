@@ -20,6 +20,7 @@ from drhg.construct.fleet import (
 from drhg.construct.params import USUAL, StartParams
 from drhg.errors import DrhgError
 from drhg.problem import Instance, Ints, Metric, Solution, on_sphere
+from drhg.problem.tolerances import APART
 
 Start: TypeAlias = Callable[[Instance, int, StartParams], tuple[Solution, Ints]]
 Near: TypeAlias = Callable[[Ints, Ints, int], Ints]
@@ -89,7 +90,7 @@ def _near_finder(instance: Instance, seed: int) -> Near:
         points = on_sphere(instance._radians)
     points = points - points.min(axis=0)
     extent = float(points.max(initial=0.0)) or 1.0
-    points = points + 1e-9 * extent * np.random.default_rng(seed).random(points.shape)
+    points = points + APART * extent * np.random.default_rng(seed).random(points.shape)
     norm = {Metric.MAN_2D: 1.0, Metric.MAX_2D: np.inf}.get(instance.metric, 2.0)
 
     def by_tree(among: Ints, of: Ints, k: int) -> Ints:

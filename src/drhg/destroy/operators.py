@@ -140,18 +140,21 @@ class Strings:
     k: about how many customers in all, drawn uniformly from (low, high).
     longest: customers of a string, at most (L max in that paper).
     split: probability that a string is split (alpha in that paper).
+    near: customers around the centre whose routes may lose a string, as a multiple of k.
     depot_edges: as of `Cluster`.
     """
 
     k: tuple[int, int] = (20, 100)
     longest: float = 10.0
     split: float = 0.5
+    near: int = 8
     depot_edges: str = "adjacent"
 
     def __post_init__(self) -> None:
         _check_range(self)
         real_number("longest", self.longest, 1.0)
         _check_share("split", self.split)
+        whole_number("near", self.near, 1)
         one_of("depot_edges", self.depot_edges, DEPOT_EDGES)
 
     def supports(self, instance: Instance) -> str | None:
@@ -166,7 +169,7 @@ class Strings:
         limit = min(self.longest, len(nearness.nodes) / max(1, plan.n_routes))
         cut: list[Index] = []
         count = 0
-        for node in _neighbours_by_route(plan, nearness, rng, 8 * k):
+        for node in _neighbours_by_route(plan, nearness, rng, self.near * k):
             if count >= k:
                 break
             p = int(plan.pos[node])
@@ -188,12 +191,15 @@ class WholeRoutes:
     """Dissolve whole routes beside one another, as many as have at least k customers.
 
     k: how many customers, drawn uniformly from (low, high).
+    near: customers around the centre whose routes may be dissolved, as a multiple of k.
     """
 
     k: tuple[int, int] = (80, 160)
+    near: int = 4
 
     def __post_init__(self) -> None:
         _check_range(self)
+        whole_number("near", self.near, 1)
 
     def supports(self, instance: Instance) -> str | None:
         return _needs_routes(self, instance)
@@ -206,7 +212,7 @@ class WholeRoutes:
         k = _drawn(self.k, nearness, rng)
         cut: list[Index] = []
         count = 0
-        for node in _neighbours_by_route(plan, nearness, rng, 4 * k):
+        for node in _neighbours_by_route(plan, nearness, rng, self.near * k):
             if count >= k:
                 break
             r = plan.route[plan.pos[node]]

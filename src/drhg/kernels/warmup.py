@@ -166,6 +166,8 @@ class WarmupProgress:
     seconds: float
 
     def __str__(self) -> str:
+        if self.done == self.total:
+            return f"compiled {self.total} kernels in {self.seconds:.0f} s (this happens once)"
         left = self.seconds * (self.total - self.done) / max(1, self.done)
         about = f", about {left:.0f} s left" if self.done > 3 else ""
         return f"compiling kernels, {self.done} of {self.total}{about} (this happens once)"

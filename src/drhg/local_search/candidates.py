@@ -13,7 +13,7 @@ from drhg.problem import Floats, Instance, Metric
 BLOCK = 20_000  # nodes looked at together; bounds the memory, changes no result
 
 
-def neighbour_lists(instance: Instance, nearness: Nearness, k: int = 10) -> Index:
+def neighbour_lists(instance: Instance, nearness: Nearness, k: int) -> Index:
     """The k nearest other nodes of every node, nearest first (n, min(k, n - 1))."""
     n = instance.n
     k = min(k, len(nearness.nodes) - 1)

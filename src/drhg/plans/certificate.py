@@ -12,6 +12,7 @@ from drhg.hypergraph import Nearness, Plan, Rules, destroy_to_size, plan_of, red
 from drhg.parallel import cores
 from drhg.plans.exhaust import MOST_PIECES, cheapest_repairs
 from drhg.problem import Floats, Instance, Ints, Solution
+from drhg.problem.tolerances import GAIN
 
 BLOCK = 500  # regions that a thread looks at together; changes no result
 
@@ -67,4 +68,4 @@ def _gains(rules: Rules, plan: Plan, nearness: Nearness, stops: Ints, size: int)
     ranked = nearness.around(stops, max(size, MOST_PIECES))
     graphs = reduce(rules, plan, *destroy_to_size(rules, plan, ranked, size))
     gain = graphs.cut_cost - cheapest_repairs(rules, plan, graphs)
-    return np.where(gain > 1e-9 * (1.0 + graphs.cut_cost), gain, 0.0)
+    return np.where(gain > GAIN * (1.0 + graphs.cut_cost), gain, 0.0)

@@ -12,6 +12,7 @@ import numpy as np
 from drhg.kernels.jit import kernel
 from drhg.kernels.space import Space, distance, space_of
 from drhg.problem import Floats, Instance, Ints, Metric
+from drhg.problem.tolerances import CHECK_SLACK
 
 # Distances that are rounded to the nearest whole number need not keep the triangle inequality.
 TRIANGLES = (Metric.EXACT, Metric.HAVERSINE, Metric.CEIL_2D, Metric.ATT)
@@ -57,7 +58,7 @@ def _too_far(instance: Instance) -> Conflict | None:
 
 
 def _limit(instance: Instance) -> float:
-    return np.inf if instance.max_distance is None else instance.max_distance * (1 + 1e-9)
+    return np.inf if instance.max_distance is None else instance.max_distance * (1 + CHECK_SLACK)
 
 
 def _least_distances(instance: Instance, node: int) -> Floats:

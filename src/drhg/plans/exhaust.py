@@ -7,15 +7,41 @@ A plan is a cheapest partition into such sets.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from drhg.hypergraph.plan import Plan, Rules
+from drhg.hypergraph.judge import repair_limits
+from drhg.hypergraph.plan import Index, Plan, Rules
 from drhg.hypergraph.reduce import Graphs
 from drhg.kernels.jit import inner, kernel
 from drhg.kernels.space import distance
-from drhg.problem import Floats
+from drhg.problem import Floats, Ints
 
 MOST_PIECES = 12  # the tables have 2^pieces rows, and partitions take 3^pieces steps
+
+
+class Rows(NamedTuple):
+    """Reduced graphs, one per row (see `Graphs`)."""
+
+    size: Index
+    node: Index
+    partner: Index
+    load: Ints
+    length: Floats
+    n_routes: Index
+
+
+class Tables(NamedTuple):
+    """Scratch for one graph of m pieces: what is known of each set of them."""
+
+    path: Floats  # (2^m, m, 2): the cheapest path from the depot through a set to an end of a piece
+    route: Floats  # (2^m,): the cheapest route
+    plan: Floats  # (m + 1, 2^m): the cheapest partition into so many routes
+    far: Floats  # (M + 1, M + 1): distances in the row, the depot last
+    end: Ints  # (m, 2): both ends of each piece as indices of the row; a stub's are equal
+    weight: Ints  # (2^m,): the load of a set
+    extent: Floats  # (2^m,): the length inside its pieces
 
 
 def cheapest_repairs(rules: Rules, plan: Plan, graphs: Graphs) -> Floats:
@@ -28,22 +54,23 @@ def cheapest_repairs(rules: Rules, plan: Plan, graphs: Graphs) -> Floats:
     pieces = min(MOST_PIECES, width)
     sets = 1 << pieces
     least = np.full(rows, -np.inf)
-    _exhaust_rows(
-        rules.space, rules.depot, rules.capacity, rules.max_length * (1 + 1e-12), spare,
-        graphs.size, graphs.node, graphs.partner, graphs.load, graphs.length, graphs.n_routes,
-        np.empty((sets, pieces, 2)), np.empty(sets), np.empty((pieces + 1, sets)),
-        np.empty((width + 1, width + 1)), np.empty((pieces, 2), np.int64), np.empty(sets, np.int64),
-        np.empty(sets), least,
+    graph_rows = Rows(
+        graphs.size, graphs.node, graphs.partner, graphs.load, graphs.length, graphs.n_routes
+    )
+    tables = Tables(
+        path=np.empty((sets, pieces, 2)), route=np.empty(sets), plan=np.empty((pieces + 1, sets)),
+        far=np.empty((width + 1, width + 1)), end=np.empty((pieces, 2), np.int64),
+        weight=np.empty(sets, np.int64), extent=np.empty(sets),
     )  # fmt: skip
+    _exhaust_rows(repair_limits(rules), spare, graph_rows, tables, least)
     return least
 
 
 @kernel
-def _exhaust_rows(
-    space, depot, capacity, max_length, spare, size, node, partner, load, length, n_routes,
-    path, route, plan, far, end, weight, extent, least,
-):  # fmt: skip
-    """`end` holds both ends of each piece as indices of the row; a stub's are equal."""
+def _exhaust_rows(limits, spare, rows, tables, least):
+    space, depot, _, _ = limits
+    size, node, partner, load, length, n_routes = rows
+    path, route, plan, far, end, weight, extent = tables
     most = path.shape[1]
     stub = np.zeros(most, np.bool_)
     for b in range(len(size)):
@@ -89,7 +116,7 @@ def _exhaust_rows(
             else:
                 path[1 << i, i, 0] = far[n, end[i, 0]]
                 path[1 << i, i, 1] = far[n, end[i, 1]]
-        _cheapest_routes(m, n, capacity, max_length, far, end, stub, weight, extent, path, route)
+        _cheapest_routes(m, n, limits, stub, tables)
         least[b] = _cheapest_partition(m, min(m, n_routes[b] + spare), route, plan)
 
 
@@ -120,8 +147,10 @@ def _cheapest_tour(m, far, end, path):
 
 
 @inner
-def _cheapest_routes(m, n, capacity, max_length, far, end, stub, weight, extent, path, route):
+def _cheapest_routes(m, n, limits, stub, tables):
     """For every set of pieces the free edges of its cheapest route, inf if none is allowed."""
+    path, route, _, far, end, weight, extent = tables
+    capacity, max_length = limits.capacity, limits.max_length
     for mask in range(1, 1 << m):
         if weight[mask] > capacity:
             continue

@@ -27,6 +27,7 @@ from drhg.problem import (
     shown,
     whole_number,
 )
+from drhg.problem.tolerances import GAIN
 
 if TYPE_CHECKING:
     from drhg.plans.certificate import Certificate
@@ -112,7 +113,7 @@ class Explanation:
     @property
     def better(self) -> list[StopFacts]:
         """Stops that would be cheaper elsewhere, most to gain first."""
-        least = 1e-9 * (1.0 + float(self.cost or 0.0))
+        least = GAIN * (1.0 + float(self.cost or 0.0))
         return sorted((s for s in self.stops if s.extra < -least), key=lambda stop: stop.extra)
 
     def to_dict(self, top: int | None = None) -> dict[str, Any]:

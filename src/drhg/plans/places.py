@@ -10,6 +10,7 @@ from drhg.hypergraph.plan import Flags, Index, Rules
 from drhg.kernels.jit import kernel
 from drhg.kernels.space import distance
 from drhg.problem import Floats, Ints, Solution
+from drhg.problem.tolerances import SEARCH_SLACK
 
 OVERLOAD, TOO_LONG, NO_VEHICLE, LOCKED = 1, 2, 4, 8  # why a place is not allowed
 
@@ -24,9 +25,7 @@ class Layout(NamedTuple):
     leg: Floats  # (N + R,): the distance that each gap bridges
     closed: Flags  # (N + R,): gaps in which nothing may be put
     stuck: Flags  # (n,): nodes that may not be moved
-    barred: (
-        Flags  # (n, R + 1): nodes and routes that do not go together, or (0, 0); last: a new one
-    )
+    barred: Flags  # (n, R + 1) or (0, 0): nodes that may not be in a route; last, in a new one
 
 
 class Places(NamedTuple):
@@ -56,12 +55,13 @@ def layout_of(rules: Rules, solution: Solution) -> Layout:
         np.zeros(len(order) + count, np.bool_), np.any(rules.fixed >= 0, axis=1, keepdims=False),
         np.zeros((0, 0), np.bool_),
     )  # fmt: skip
-    _measure(rules.space, rules.depot, rules.demand, rules.service, rules.fixed, layout)
+    _measure(rules, layout)
     return layout
 
 
 @kernel
-def _measure(space, depot, demand, service, fixed, layout):
+def _measure(rules, layout):
+    space, depot, demand, fixed = rules.space, rules.depot, rules.demand, rules.fixed
     order, begins, load, length, leg, closed, _, _ = layout
     for r in range(len(load)):
         first, end = begins[r], begins[r + 1]
@@ -70,7 +70,7 @@ def _measure(space, depot, demand, service, fixed, layout):
             before = order[p - 1] if p > first else (depot if depot >= 0 else order[end - 1])
             load[r] += demand[node]
             leg[p + r] = distance(space, before, node)
-            length[r] += leg[p + r] + service
+            length[r] += leg[p + r] + rules.service
             if fixed[node, 0] == before or fixed[node, 1] == before:
                 closed[p + r] = True
                 if p == first:
@@ -88,18 +88,14 @@ def places_of(rules: Rules, layout: Layout, stops: Index, where: Index) -> Place
         np.full(n, np.inf), np.full(n, -1, np.int32), np.full(n, -1, np.int32),
         np.zeros(n, np.int32),
     )  # fmt: skip
-    _places(
-        rules.space, rules.depot, rules.demand, rules.capacity, rules.max_length * (1.0 + 1e-10),
-        rules.service, rules.vehicles, layout, stops.astype(np.int32), where.astype(np.int32),
-        found,
-    )  # fmt: skip
+    longest = rules.max_length * (1.0 + SEARCH_SLACK)
+    _places(rules, longest, layout, stops.astype(np.int32), where.astype(np.int32), found)
     return found
 
 
 @kernel
-def _places(
-    space, depot, demand, capacity, max_length, service, vehicles, layout, stops, where, found
-):
+def _places(rules, max_length, layout, stops, where, found):
+    space, depot, demand, service = rules.space, rules.depot, rules.demand, rules.service
     order, begins, load, length, leg, closed, stuck, barred = layout
     saving, cost, route, before, any_cost, any_route, any_before, broken = found
     n_routes = len(load)
@@ -131,7 +127,7 @@ def _places(
                 slack += saving[i]
             else:
                 slack -= service
-                if load[r] + demand[node] > capacity:
+                if load[r] + demand[node] > rules.capacity:
                     wrong |= OVERLOAD
                 if len(barred) > 0 and barred[node, r]:
                     wrong |= LOCKED
@@ -163,7 +159,7 @@ def _places(
             flaws = away
             if extra + service > max_length:
                 flaws |= TOO_LONG
-            if n_routes >= vehicles:
+            if n_routes >= rules.vehicles:
                 flaws |= NO_VEHICLE
             if len(barred) > 0 and barred[node, n_routes]:
                 flaws |= LOCKED

@@ -29,5 +29,7 @@ GAIN = 1e-9
 PENALISED_GAIN = 1e-7
 """The same where penalties, which are large numbers, are part of the cost."""
 
+APART = 1e-9
+"""Share of an extent by which coinciding points are moved apart, where a tree must split them."""
 NOT_ZERO = 1e-9
 """Smallest divisor, where nothing may be over yet or be lost."""

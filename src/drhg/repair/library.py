@@ -29,16 +29,14 @@ log = logging.getLogger("drhg")
 
 LARGEST_NUMBER = 65_535  # that every one of the solvers of tours takes
 PENALTY = 20_000  # what an edge of a tour costs more for not being a hyper-edge
-TOUR_SECONDS, ROUTE_SECONDS = 0.1, 0.3  # per reduced graph, if nothing else is asked for
 
 
 class LibraryRepair:
     """Let a solver from another package reconnect every reduced graph, of a tour or of routes.
 
-    A call lasts `seconds` per graph (by default 0.1 for a tour, 0.3 for routes), so results depend
-    on the machine's speed and are not the same every time, unlike those of the other repairers.
-    Distances of a tour are cut off at `cutoff` times its longest edge. With a limited fleet a
-    region keeps its number of routes.
+    A call lasts `seconds` per graph, so results depend on the machine's speed and are not the same
+    every time, unlike those of the other repairers. Distances of a tour are cut off at `cutoff`
+    times its longest edge. With a limited fleet a region keeps its number of routes.
 
     >>> from drhg.repair.library import LibraryRepair
     >>> repair = LibraryRepair("fast_tsp", seconds=0.1)
@@ -47,7 +45,7 @@ class LibraryRepair:
     def __init__(
         self,
         solver: str = "fast_tsp",
-        seconds: float | None = None,
+        seconds: float = 0.1,
         threads: int = 1,
         cutoff: float = 4.0,
     ) -> None:
@@ -78,12 +76,9 @@ class LibraryRepair:
 
     def _solved(self, problem: SmallProblem, rng: np.random.Generator) -> Routes:
         """Its answer; none, with a warning, if it fails: that is no reason to fail ourselves."""
-        seconds = self.seconds
-        if seconds is None:
-            seconds = TOUR_SECONDS if problem.demand is None else ROUTE_SECONDS
         seed = int(rng.integers(2**31 - 1))
         try:
-            return self.solver.prepare(problem, seconds, seed, self.threads)()
+            return self.solver.prepare(problem, self.seconds, seed, self.threads)()
         except Exception as error:
             log.warning("%s failed: %s: %s", self.name, type(error).__name__, error)
             return []

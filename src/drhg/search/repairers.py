@@ -82,15 +82,19 @@ class Library:
     name: "fast_tsp" or "elkai" for tours, "pyvrp" or "hygese" for routes, "ortools" for both; by
         default fast_tsp and pyvrp.
     seconds: per reduced graph; by default 0.1 for a tour and 0.3 for routes.
+    cutoff: for tours, longer edges than so many times the longest present one are as bad as that;
+        the solvers take distances of 16 bits, which are the finer the less they have to span.
     """
 
     name: str = "auto"
     seconds: float | None = None
+    cutoff: float = 4.0
 
     def __post_init__(self) -> None:
         one_of("name", self.name, ("auto", *LIBRARIES))
         if self.seconds is not None and real_number("seconds", self.seconds) <= 0.0:
             raise DrhgError(f"seconds must be above 0, not {shown(self.seconds)}")
+        real_number("cutoff", self.cutoff, 1.0)
 
     def supports(self, instance: Instance) -> str | None:
         if self.name == "auto" or instance.family in LIBRARIES[self.name]:
@@ -107,7 +111,8 @@ class Library:
         from drhg.repair.solvers import usual_solver
 
         name = usual_solver(instance.is_cvrp) if self.name == "auto" else self.name
-        return LibraryRepair(name, seconds=self.seconds, threads=threads)
+        seconds = self.seconds or (0.3 if instance.is_cvrp else 0.1)
+        return LibraryRepair(name, seconds, threads, self.cutoff)
 
     def parts(self, instance: Instance) -> list[Part]:
         return [warmup.regions(instance.family, "insertion", "auto")]

@@ -17,6 +17,7 @@ class Pace:
     """How often a session looks at its search; nothing here changes what a search finds.
 
     default_seconds: time limit of a solve that is given no limit at all.
+    poll: seconds between two looks of the waiting thread at limits, signals and `should_stop`.
     heartbeat: seconds between two calls of `on_progress`.
     grace: seconds that callbacks have after the end for what they have not been told yet.
     slice_seconds: how long a search runs between two looks, with a time limit.
@@ -27,6 +28,7 @@ class Pace:
     """
 
     default_seconds: float = 10.0
+    poll: float = 0.005
     heartbeat: float = 0.5
     grace: float = 0.2
     slice_seconds: float = 0.03

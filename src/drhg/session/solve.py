@@ -150,7 +150,7 @@ def solve_many(
         running = [pool.submit(one, group) for group in groups]
         try:
             while not all(job.done() for job in running):
-                time.sleep(0.005)
+                time.sleep(pace.poll)
                 if should_stop is not None and should_stop():
                     stopping.set()
         except BaseException as error:
@@ -255,7 +255,7 @@ def _watch(incumbents: Sequence[Incumbent], should_stop: ShouldStop | None) -> N
     status, first = "", incumbents[0]  # one worker, one clock
     limit = first.limits.time_limit
     try:
-        while not first.finished.wait(0.005):
+        while not first.finished.wait(first.pace.poll):
             if should_stop is not None and should_stop():
                 status = "interrupted"
                 break

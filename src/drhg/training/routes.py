@@ -32,6 +32,32 @@ class Items(NamedTuple):
     through: npt.NDArray[np.bool_]  # entered through the depot
 
 
+class Drawing(NamedTuple):
+    """What is drawn of a plan (see `Examples`), and what the network sees of it."""
+
+    per_graph: int
+    spare: float
+    onward: float
+    relative: bool
+    width: int
+
+
+class Moment(NamedTuple):
+    """A place in an order to learn."""
+
+    items: int  # in that order
+    t: int  # of which so many are placed
+    start: int  # the current node before the first
+    spare: int  # vehicles besides those that the rest needs
+
+
+class Marks(NamedTuple):
+    """Scratch: for each node, whether it is left to do, and whether a route may begin there."""
+
+    free: npt.NDArray[np.bool_]
+    starts: npt.NDArray[np.bool_]
+
+
 def items_of(most: int) -> Items:
     """Memory for so many items."""
     return Items(np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.bool_))
@@ -82,17 +108,16 @@ def lay_routes(feat, partner, via, m, start, onward, state, items):
 
 
 @inner
-def _write_down(
-    graph, m, items, count, t, start, spare, relative, width, free, starts, seen, right
-):
+def _write_down(graph, m, items, moment, drawing, marks, seen, right):
     """The decision before item t of `count`: how many nodes it sees, 0 if no right answer is seen.
 
     Where a route begins, either end of every route that is left to do is right.
     """
     entry, leave, through = items
+    count, t, start, fleet = moment
+    free, starts = marks
     free[:m] = False
     starts[:m] = False
-    fleet = spare
     for s in range(t, count):
         free[entry[s]] = True
         free[leave[s]] = True
@@ -103,7 +128,7 @@ def _write_down(
             starts[leave[s]] = True
     here, room = _place(graph, items, t, start)
     place = Place(graph.feat[m], graph.feat[here], room, fleet)
-    visible = see(graph, free, m, place, relative, width, seen)
+    visible = see(graph, free, m, place, drawing.relative, drawing.width, seen)
     right[:] = False
     found = False
     for j in range(visible):
@@ -132,11 +157,12 @@ def _place(graph, items, t, start):
 
 
 @kernel
-def _draw(views, via, per_graph, spare, onward, relative, width, state, items, lesson, begin):
+def _draw(views, via, drawing, state, items, lesson, begin):
     """Fill the rows of a batch from `begin` on with decisions along given routes; the next row."""
     feat, partner, load, capacity, _, size = views
+    per_graph, spare, onward, relative, width = drawing
     top = partner.shape[1]
-    free, starts = np.empty(top, np.bool_), np.empty(top, np.bool_)
+    marks = Marks(np.empty(top, np.bool_), np.empty(top, np.bool_))
     chosen, far = np.empty(top, np.int32), np.empty(max(1, width), np.float32)
     b = begin
     for g in range(len(size)):
@@ -154,10 +180,10 @@ def _draw(views, via, per_graph, spare, onward, relative, width, state, items, l
             t = random_below(state, count - 1)  # the last item needs no network
             more = 1 if random_float(state) < spare else 0
             seen = Seen(lesson.nodes[b], lesson.context[b], lesson.direct[b], chosen, far)
+            moment = Moment(count, t, start, more)
             lesson.counts[b] = _write_down(
-                graph, m, items, count, t, start, more, relative, width, free, starts, seen,
-                lesson.right[b],
-            )  # fmt: skip
+                graph, m, items, moment, drawing, marks, seen, lesson.right[b]
+            )
             b += 1 if lesson.counts[b] > 0 else 0
     return b
 
@@ -184,6 +210,9 @@ def draw_routes(
 ) -> None:
     """Fill a batch with decisions."""
     rng = np.random.default_rng(state)
+    drawing = Drawing(
+        examples.per_graph, examples.spare, examples.onward, config.relative, config.window
+    )
     b = 0
     while b < len(lesson.counts):
         rules, plan = plans.solved[rng.integers(len(plans))]
@@ -192,7 +221,6 @@ def draw_routes(
         edges = "touched" if rng.random() < examples.touched else "adjacent"
         graphs = cut_plan(rules, plan, counts, edges, rng)
         b = _draw(
-            views_of(rules, graphs).arrays, graphs.via, examples.per_graph, examples.spare,
-            examples.onward, config.relative, config.window, state,
+            views_of(rules, graphs).arrays, graphs.via, drawing, state,
             items_of(graphs.node.shape[1]), lesson, b,
         )  # fmt: skip

@@ -7,6 +7,8 @@ item, a symmetry, and a place in the tour; the label is the node that comes next
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -20,6 +22,17 @@ from drhg.network.views import Graph, Place, Reals, Seen, orient, see
 from drhg.network.weights import ModelConfig
 from drhg.training.recipe import Examples
 from drhg.training.shards import Tours
+
+
+class Drawing(NamedTuple):
+    """What is drawn of a tour (see `Examples`), and what the network sees of it."""
+
+    low: int
+    share: float
+    most: int
+    per_graph: int
+    relative: bool
+    width: int
 
 
 @inner
@@ -103,8 +116,9 @@ def _write_down(graph, m, t, relative, width, free, seen, lesson, b):
 
 
 @kernel
-def _draw(points, order, offset, low, share, most, per_graph, relative, width, state, lesson):
+def _draw(points, order, offset, drawing, state, lesson):
     """Fill a batch with decisions."""
+    low, share, most, per_graph, relative, width = drawing
     top = 0
     for i in range(len(offset) - 1):
         top = max(top, offset[i + 1] - offset[i])
@@ -143,10 +157,11 @@ def draw_tours(
     lesson: Lesson,
 ) -> None:
     """Fill a batch with decisions."""
-    _draw(
-        tours.points, tours.order, tours.offset, examples.low, examples.share, examples.most,
-        examples.per_graph, config.relative, config.window, state, lesson,
+    drawing = Drawing(
+        examples.low, examples.share, examples.most, examples.per_graph, config.relative,
+        config.window,
     )  # fmt: skip
+    _draw(tours.points, tours.order, tours.offset, drawing, state, lesson)
 
 
 @kernel

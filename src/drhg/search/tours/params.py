@@ -26,6 +26,14 @@ class TourSizes(Parameters):
     """From here on nodes are renumbered along a space-filling curve, so that neighbours are close
     in memory, and threads kick one tour in common; below, each kicks a tour of its own."""
 
+    def evolves(self, n: int) -> bool:
+        """Whether a population is evolved."""
+        return self.population_from <= n <= self.population_up_to
+
+    def is_large(self, n: int) -> bool:
+        """Whether even a descent of the whole tour takes too long."""
+        return n > self.population_up_to
+
 
 @dataclass(frozen=True)
 class PopulationParams(Parameters):

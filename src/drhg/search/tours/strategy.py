@@ -52,30 +52,28 @@ class Tours(Strategy):
         from drhg.search.tours.population import evolve
         from drhg.search.tours.tour import snapshot_of, subject_of, tour_of
 
-        n = task.instance.n
-        large = n > self.sizes.population_up_to
+        n, large = task.instance.n, self.sizes.is_large(task.instance.n)
         subject = subject_of(task, self.moves, quick=large)
-        tour = tour_of(task.start.tour)
-        if not large:
+        if large:
+            tour = tour_of(task.start.tour)
+        else:
             tour = subject.local_optimum(task.start.tour)
             best = snapshot_of(task, 0, tour.order)
             yield best
         with ThreadPoolExecutor(task.threads) as pool:
-            if self._evolves(task.instance):
+            if self.sizes.evolves(n):
                 found = best
                 for found in evolve(subject, best, self.population, pool, budget):
                     yield found
                 tour = tour_of(found.solution().tour)  # the time is too short for a population
-            whole = task.threads == 1 and n <= self.kicks.region_nodes
-            if self._shared(task.instance) and not whole:
+            alone = task.threads == 1 and n <= self.kicks.region_nodes
+            if self._shared(task.instance) and not alone:
                 yield from kick_regions(subject, tour, self.kicks, pool)
             else:
                 yield from kick_copies(subject, tour, self.kicks, pool, budget)
 
-    def _evolves(self, instance: Instance) -> bool:
-        return self.sizes.population_from <= instance.n <= self.sizes.population_up_to
-
     def _shared(self, instance: Instance) -> bool:
+        """Whether threads kick one tour in common, its nodes renumbered along a curve."""
         return instance.n >= self.sizes.shared_from and instance.metric is not Metric.EXPLICIT
 
     def spreads(self, instance: Instance) -> str | None:
@@ -86,7 +84,7 @@ class Tours(Strategy):
 
     def parts(self, instance: Instance) -> list[warmup.Part]:
         needed = [warmup.MOVES]
-        if self._evolves(instance):
+        if self.sizes.evolves(instance.n):
             needed += [warmup.CROSSING, warmup.POPULATION]
         if self._shared(instance):
             needed.append(warmup.REGIONS)
