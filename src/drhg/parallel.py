@@ -25,7 +25,7 @@ from drhg.errors import DrhgError
 log = logging.getLogger("drhg")
 
 ATTEMPTS = 3  # how often a task is tried whose worker dies
-LAST_WORDS = 10.0  # seconds that tasks on a cluster have to end after they are told to
+GRACE = 10.0  # seconds that tasks on a cluster have to end after they are told to
 
 
 def cores() -> int:
@@ -80,7 +80,7 @@ def _here(function: Callable[[Any], Any], tasks: Sequence[Any]) -> Generator[Don
 
 
 def _serve(pipe: connection.Connection, function: Callable[[Any], Any]) -> None:
-    """A worker: answers one task after the other until nobody asks any more."""
+    """A worker: answers one task after the other until it is given no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who started us,
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # who then says so like this
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -226,7 +226,7 @@ def _from_ray(
                 todo.clear()
                 for task in pending:
                     ray.cancel(task)  # raises KeyboardInterrupt in it
-            if told is not None and time.monotonic() - told > LAST_WORDS:
+            if told is not None and time.monotonic() - told > GRACE:
                 return
             while todo and len(pending) < window:
                 index = todo.pop()

@@ -146,7 +146,7 @@ def _convert_solution(
 
 
 def _tell_what_is_lost(path: Path, instance: Instance) -> None:
-    """Warn of what a format has no place for and somebody will look for."""
+    """Warn of what the format cannot hold."""
     from drhg.files.paths import suffix
 
     if suffix(path) == ".csv" and instance.capacity is not None:

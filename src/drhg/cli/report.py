@@ -28,7 +28,7 @@ TALLY_EVERY = 60.0  # seconds between those of many searches, at most
 def say(message: str) -> None:
     """A complaint on stderr: one line, or a list with a line for each of its parts."""
     lines = [" ".join(line.split()) for line in message.splitlines()]
-    with suppress(OSError):  # nobody listens, which is no reason to stop
+    with suppress(OSError):  # the reader is gone, which is no reason to stop
         print("drhg: " + "\n  ".join(filter(None, lines)), file=sys.stderr, flush=True)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from drhg.construct.fleet import (
     as_plan,
     cut_routes,
-    nobody_left,
+    none_left_out,
     reachable,
     routes_cost,
     sectors,
@@ -28,7 +28,7 @@ def space_filling(
     del seed, params
     curve = along_curve(instance)
     if not instance.is_cvrp:
-        return Solution([_with_fixed_paths(instance, curve)]), nobody_left()
+        return Solution([_with_fixed_paths(instance, curve)]), none_left_out()
     near, far = reachable(instance, curve[curve != instance.depot])
     plans = [cut_routes(instance, near)]
     if instance.xy is not None and len(near):

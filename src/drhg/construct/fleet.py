@@ -8,7 +8,7 @@ from drhg.problem import Floats, Instance, Ints, Metric, Solution
 from drhg.problem.tolerances import START_SLACK
 
 
-def nobody_left() -> Ints:
+def none_left_out() -> Ints:
     return np.zeros(0, dtype=np.int64)
 
 
@@ -122,7 +122,7 @@ def as_plan(instance: Instance, routes: list[Ints], left: Ints) -> tuple[Solutio
         served = np.concatenate(routes)
         routes, loose = _fit(instance, [routes[r] for r in np.sort(fullest[:fleet])], loose)
         if len(loose) and instance.max_distance is None:  # pack anew, for the room alone
-            packed, out = _fit(instance, [nobody_left()] * fleet, served, tightest=True)
+            packed, out = _fit(instance, [none_left_out()] * fleet, served, tightest=True)
             if len(out) < len(loose):
                 routes, loose = packed, out
         left = np.concatenate((left, loose))

@@ -46,7 +46,7 @@ def candidate_pairs(near):
         for s in range(k):
             j = near[i, s]
             fresh = j != i
-            if j < i:  # the row of j has had its turn: did it name i?
+            if j < i:  # row j came before: did it name i?
                 for t in range(k):
                     if near[j, t] == i:
                         fresh = False

@@ -12,7 +12,7 @@ from drhg.construct.fleet import (
     as_plan,
     cut_routes,
     length_limit,
-    nobody_left,
+    none_left_out,
     reachable,
     sector_bounds,
     sectors,
@@ -149,7 +149,7 @@ def greedy(instance: Instance, seed: int = 0, params: StartParams = USUAL) -> tu
         a, b = ends[0], tail[ends[0]]
         links[a, int(links[a, 0] >= 0)] = b
         links[b, int(links[b, 0] >= 0)] = a
-    return Solution([kernels.walk(links)]), nobody_left()
+    return Solution([kernels.walk(links)]), none_left_out()
 
 
 def shaken_greedy(instance: Instance, near: Ints) -> Callable[[np.random.Generator], Ints]:
@@ -200,7 +200,7 @@ def insertion(
         order = rng.permutation(ends[ends <= tail[ends]])  # every piece by one of its ends
         for begin, end, near in _batches(instance, order, seed, params):
             kernels.insert_pieces(space, links, locked, tail, order, begin, end, near)
-        return Solution([kernels.walk(links)]), nobody_left()
+        return Solution([kernels.walk(links)]), none_left_out()
 
     assert instance.demand is not None
     assert instance.capacity is not None

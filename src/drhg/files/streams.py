@@ -23,7 +23,7 @@ def write_out(data: bytes) -> None:
         if hasattr(sys.stdout, "buffer"):
             sys.stdout.flush()
             sys.stdout.buffer.write(data)
-        else:  # somebody collects the text
+        else:  # a text stream, in a test or a notebook
             sys.stdout.write(data.decode())
         sys.stdout.flush()
     except (OSError, ValueError, AttributeError) as error:  # full, closed, or none at all
@@ -68,7 +68,7 @@ def read_bytes(name: str) -> bytes:
 def _standard_input() -> bytes:
     if sys.stdin is None:
         fail("there is none")
-    if not hasattr(sys.stdin, "buffer"):  # somebody gives a text
+    if not hasattr(sys.stdin, "buffer"):  # a text stream, in a test or a notebook
         return sys.stdin.read().encode("utf-8", "surrogatepass")
     data = sys.stdin.buffer.read(LARGEST_FILE + 1)
     if len(data) > LARGEST_FILE:

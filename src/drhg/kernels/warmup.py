@@ -340,7 +340,7 @@ def _compile(parts: Sequence[Part]) -> None:
             print("+", happened.data["dispatcher"].py_func.__name__, flush=True)
 
     event.register("numba:compile", Tell())
-    for patience in (0.0, LIMIT):  # first what nobody else is at
+    for patience in (0.0, LIMIT):  # first what no other process compiles
         for part in parts:
             if part.compiled:
                 continue

@@ -112,7 +112,7 @@ def _places(rules, max_length, layout, stops, where, found):
             saving[i] = distance(space, a, node) + distance(space, node, b) - distance(space, a, b)
         # what holds it where it is
         held = LOCKED if stuck[node] and at >= 0 else 0
-        # where distances know no triangles, what it leaves behind may be too long
+        # without the triangle inequality, the route that it leaves may become too long
         away = held
         if own >= 0 and length[own] - saving[i] - service > max_length:
             away |= TOO_LONG

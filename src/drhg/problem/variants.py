@@ -57,7 +57,7 @@ def variants_of(instance: Instance) -> list[str]:
 
 
 def not_known(who: str, instance: Instance, known: Collection[str] = ()) -> str | None:
-    """What of an instance somebody who knows these variants does not know, in words, or None.
+    """What an instance asks for beyond these variants, in words, or None.
 
     >>> import drhg
     >>> not_known("Regions", drhg.tsp([[0, 0], [0, 1], [1, 0]], returns=False))

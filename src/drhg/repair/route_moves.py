@@ -170,7 +170,7 @@ def line_of(pieces, order, via, limits):
 
 @inner
 def _sum_up(pieces, line, most):
-    """Drop empty routes, keep one if there are less than `most`; bring all sums up to date."""
+    """Drop empty routes, keep one if there are fewer than `most`; bring all sums up to date."""
     item, flip, a, z, edge, begin, end, load, length, shut, slot, _, _, counts = line
     depot = len(pieces.far) - 1
     n = 0
@@ -278,7 +278,7 @@ def _relocate(pieces, line, limits, i, j, g, saved, best, move):
         if _total(line, g) + extra + extent - (saved if within else 0.0) > limit:
             return best
         if not within and _total(line, i) - saved - extent > limit:
-            return best  # where triangles do not hold
+            return best  # where the triangle inequality does not hold
     _offer(move, RELOCATE, i, j, g, 0, 1 if turned < here else 0)
     return extra - saved
 

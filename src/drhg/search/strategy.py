@@ -52,7 +52,7 @@ def task_of(
 
 @dataclass
 class Budget:
-    """How much of a search is over, and how much it may do before somebody looks at it.
+    """How much of a search is over, and how much it may do before its next snapshot.
 
     This one is for tests and rehearsals, with fixed answers; a session's follows its limits.
     """

@@ -58,10 +58,10 @@ def anneal_together(
     """
     task, best = context.task, plan
     rng = np.random.default_rng([task.seed, 2])
-    nobody = np.zeros(0, np.int64)
+    none_absent = np.zeros(0, np.int64)
     while True:
         chosen = route_groups(task, plan, rng, context.params.sizes.part_customers)
-        parts = [context.part(plan, group, nobody, len(chosen)) for group in chosen]
+        parts = [context.part(plan, group, none_absent, len(chosen)) for group in chosen]
         temperature = context.scale * schedule.temperature()
         steps = schedule.steps(len(parts))
         stream = task.threads * (schedule.slices + 1)

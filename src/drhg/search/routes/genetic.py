@@ -39,7 +39,7 @@ from drhg.search.routes.sequences import (
 from drhg.search.routes.split import split
 from drhg.search.strategy import Snapshot, Task
 
-Parents: TypeAlias = tuple[Individual, Individual] | None  # None for a child of chance
+Parents: TypeAlias = tuple[Individual, Individual] | None  # None for a random child
 Family: TypeAlias = list[Individual]  # a child, and perhaps the same child repaired
 
 
@@ -105,8 +105,8 @@ class Batches:
         """Have all threads make a batch; of fewer children if iterations end with it."""
         count = self.genetic.params.batch * self.threads
         count = count if self.most is None else min(count, self.most - self.asked)
-        by_chance = self.asked < self.initial
-        parents = [None if by_chance else population.parents(self.rng) for _ in range(count)]
+        random = self.asked < self.initial
+        parents = [None if random else population.parents(self.rng) for _ in range(count)]
         self.waiting.append(
             [
                 self.pool.submit(
@@ -182,7 +182,7 @@ class Genetic:
         return [self.child(pair, penalties, stream + i * threads) for i, pair in enumerate(pairs)]
 
     def child(self, parents: Parents, penalties: Penalties, stream: int) -> Family:
-        """A child of two parents, or of chance; if infeasible, perhaps a repaired one as well."""
+        """A child of two parents, or a random one; if it is infeasible, perhaps also repaired."""
         state = random_state(self.task.seed, stream)
         penalties = self._own_penalties(penalties, state)
         if parents is None:

@@ -54,7 +54,7 @@ class Routes(Strategy):
     piece_annealing: AnnealingParams = field(default_factory=rich_annealing)
 
     def run(self, task: Task, budget: Budget) -> Iterator[Snapshot]:
-        """Improve the start of the task on all its threads, until nobody asks any more.
+        """Improve the start of the task on all its threads; never ends by itself.
 
         A plan that leaves customers out is annealed as a whole until every customer has a route.
         """

@@ -50,7 +50,7 @@ def find_meeting(problem, routes, swaps):
 
 @inlined
 def join_meeting(swaps, a, b):
-    """After customers of two routes have changed places: whom one has met, both may meet."""
+    """After an exchange of customers, both routes may meet all that either of them met."""
     meeting = swaps.meeting
     for r in range(len(meeting)):
         meeting[a, r] = meeting[b, r] = meeting[a, r] or meeting[b, r]

@@ -59,7 +59,7 @@ class PopulationParams(Parameters):
     time_share: float = number(0.6, 0.0, 1.0)
     """Share of the time left that the next population may take if it takes as long per tour."""
     course_factor: float = number(0.4, 0.0)
-    """A population of tours with n nodes is through after `course_factor * n ** course_exponent`
+    """A population of tours with n nodes has converged after `course_factor * n ** course_exponent`
     times as long as making its tours took. One that cannot be finished in time is given up."""
     course_exponent: float = number(0.3, 0.0)
     """See `course_factor`; both fitted to runs with 200 to 10,000 nodes."""
