@@ -153,7 +153,7 @@ def _anneal(part, ruin, temperature, steps, state, scratch):
             keep = n_absent > 0 or delta < threshold
         else:
             keep = n_absent > 0 and count <= count_before
-        if keep and max_length < np.inf:  # without the triangle inequality, fewer customers may be a longer way
+        if keep and max_length < np.inf:  # fewer stops may be a longer way
             for i in range(n_touched):
                 r = touched[i]
                 if stops[r] > 0 and length[r] > max_length * (1.0 + SEARCH_SLACK):
