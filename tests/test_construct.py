@@ -18,7 +18,7 @@ from drhg.construct.params import StartParams
 from drhg.errors import DrhgError
 from drhg.hypergraph.nearness import Nearness
 from drhg.local_search.candidates import neighbour_lists
-from drhg.problem import Instance, Metric, Solution, check, cost, cvrp, from_zero, tsp
+from drhg.problem import Instance, Metric, Solution, check, cost, cvrp, from_zero, tsp, vrp
 from drhg.problem import generate as g
 
 TSP_STARTS = ["greedy", "insertion", "space-filling"]
@@ -248,7 +248,9 @@ def test_unknown_and_unfitting_names_are_refused_with_the_known_ones() -> None:
         c.construct(plan, "greedy")
     with pytest.raises(DrhgError, match="'sweep' does not apply"):
         c.construct(cvrp(None, [0, 1], 1, matrix=[[0, 1], [1, 0]]), "sweep")
-    assert sorted(c.STARTS) == sorted({*c.starts_for(plane), *c.starts_for(plan)})
+    timed = vrp(xy=[[0, 0], [1, 1]], demand=[0, 1], capacity=1, windows=[[0, 9], [0, 9]])
+    fitting = (name for one in (plane, plan, timed) for name in c.starts_for(one))
+    assert set(c.STARTS) == set(fitting)
 
 
 def test_the_space_filling_start_compiles_nothing() -> None:

@@ -123,7 +123,7 @@ def test_nothing_dangerous_is_called(path: Path) -> None:
             assert not any(ast.unparse(k.value) == "True" for k in shell), f"{path}:{node.lineno}"
 
 
-COMPILERS = {"kernel", "inner", "inlined", "fast_kernel", "fast_inner"}
+COMPILERS = {"kernel", "inner", "inlined", "fast_kernel", "fast_inner", "lent"}
 MOST_ARGUMENTS = 10  # of a kernel: what always travels together is one NamedTuple
 
 

@@ -236,12 +236,12 @@ def _batches(
     average, are in the tour when their turn comes, whatever the size of the instance.
     """
     count = len(order)
-    nobody = np.zeros((0, 0), dtype=np.int64)
+    none = np.zeros((0, 0), dtype=np.int64)
     if count <= params.insertion_scan or instance.metric is Metric.EXPLICIT:
-        return [(0, count, nobody)]
+        return [(0, count, none)]
     finder = _near_finder(instance, seed)
     half = params.insertion_scan // 2
-    batches, begin = [(0, half, nobody)], half
+    batches, begin = [(0, half, none)], half
     while begin < count:
         end = min(2 * begin, count)
         near = finder(order[:end], order[begin:end], params.insertion_neighbours + 1)

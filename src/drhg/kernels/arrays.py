@@ -6,8 +6,6 @@ import numpy as np
 
 from drhg.kernels.jit import inner
 
-# What NumPy also offers, but takes numba a second or more to compile.
-
 
 @inner
 def sort_first(values, count):

@@ -204,7 +204,7 @@ class PieceContext:
     scratch: Index = field(default_factory=lambda: np.zeros(0, np.int32))  # of `part_of_pieces`
 
     def plan(self, start: Solution) -> RouteLists:
-        """Where the search begins; if everybody is alone, with nobody on board."""
+        """Where the search begins: an empty plan if every route of the start has one stop only."""
         alone = all(len(route) == 1 for route in start.routes)
         return self.lists(Solution([]) if alone else start)
 

@@ -27,7 +27,7 @@ from drhg.problem.tolerances import SEARCH_SLACK
 
 
 def lent(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled into its callers, which keep all arrays alive: nobody counts references.
+    """Compiled into its callers, which keep all arrays alive: no references are counted.
 
     Counting took ten times as long as the search itself.
     """

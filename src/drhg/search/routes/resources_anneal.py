@@ -179,7 +179,7 @@ def _anneal(part, ruin, temperature, steps, state, scratch):
             keep = n_absent > 0 or delta < threshold
         else:
             keep = n_absent > 0 and count <= count_before
-        if keep:  # without triangles a route may be longer without a stop
+        if keep:  # a route of fewer stops may be longer
             for i in range(n_touched):
                 keep = keep and _keeps_limits(problem, routes, touched[i])
         if n_left > 0 and n_absent > 0:
