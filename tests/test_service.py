@@ -221,6 +221,17 @@ def test_a_step_is_a_step(running: Service, instance: drhg.Instance, repair: str
     assert inside.isdisjoint(film["isolated"])
 
 
+def test_explain(running: Service) -> None:
+    answer = running.client.post("/explain", json={"instance": sent(CVRP), "top": 3})
+    assert answer.status_code == 200
+    solution = running.wait(running.solve(CVRP, seconds=0.2)["id"])["best"]
+    asked = {"instance": sent(CVRP), "solution": {"routes": solution["routes"]}, "region": 4}
+    found = running.client.post("/explain", json=asked).json()
+    assert found["cost"] == pytest.approx(solution["cost"])
+    assert sorted(stop["node"] for stop in found["stops"]) == list(range(1, 41))
+    assert found["certificate"]["size"] == 4
+
+
 # --- refusals -------------------------------------------------------------------------------------
 
 
@@ -322,6 +333,7 @@ def test_the_description_has_examples_that_work(running: Service) -> None:
     schemas = described["components"]["schemas"]
     for path, kind, status in (("/solves", "SolveRequest", 202), ("/check", "CheckRequest", 200),
                                ("/steps", "StepRequest", 200),
+                               ("/explain", "ExplainRequest", 200),
                                ("/describe", "InstanceRequest", 200)):  # fmt: skip
         assert path in described["paths"]
         for example in schemas[kind]["examples"]:

@@ -19,6 +19,7 @@ from drhg.cli import (
     explain,
     generate,
     matrix,
+    mcp,
     plot,
     serve,
     solve,
@@ -65,7 +66,7 @@ app = App(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    solve, check, explain, convert, matrix, generate, plot, serve, bench, training, warming,
+    solve, check, explain, convert, matrix, generate, plot, serve, mcp, bench, training, warming,
 ):  # fmt: skip
     app.add_typer(command.app)
 

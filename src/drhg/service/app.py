@@ -88,8 +88,10 @@ def page_files() -> dict[str, bytes]:
 def _describe(app: FastAPI) -> None:
     """The OpenAPI description, with the models that endpoints read by themselves."""
     usual = app.openapi
-    kinds = (models.SolveRequest, models.CheckRequest, models.StepRequest, models.InstanceRequest,
-             models.Problem)  # fmt: skip
+    kinds = (
+        models.SolveRequest, models.CheckRequest, models.StepRequest, models.ExplainRequest,
+        models.InstanceRequest, models.Problem,
+    )  # fmt: skip
 
     def described() -> dict[str, Any]:
         if app.openapi_schema is None:

@@ -17,13 +17,13 @@ from drhg.service.jobs import Job, Order
 from drhg.service.limits import ServiceLimits
 from drhg.service.problems import Refused, problem_of
 from drhg.service.store import Store, packed
-from drhg.service.tasks import Task
+from drhg.service.tasks import Ended, Task
 from drhg.service.workers import Worker
 
 log = logging.getLogger("drhg")
 
 SOLVING = ("tsp", "cvrp", "local", "neural")  # what a worker has compiled when it is ready
-SHORT = ("local", "neural")  # what one for short questions has
+SHORT = ("plans", "local", "neural")  # what one for short questions has
 SWEEP_SECONDS = 0.5
 
 
@@ -165,17 +165,17 @@ class Desk:
         for worker in getattr(self, "workers", ()):
             if self.waiting and worker.free and not self.closing:
                 job = self.waiting.popleft()
-                end = asyncio.create_task(self._solve(worker, job))
+                arguments = {"instance": job.order.instance, **job.order.options}
+                done = worker.do(Task(job.id, "solve", arguments), job.improve)
+                self._running[job.id] = worker
+                job.begin()
+                if self.store is not None:
+                    job.saved = False
+                end = asyncio.create_task(self._await_end(job, done))
                 self._ends.add(end)
                 end.add_done_callback(self._ends.discard)
 
-    async def _solve(self, worker: Worker, job: Job) -> None:
-        task = Task(job.id, "solve", {"instance": job.order.instance, **job.order.options})
-        done = worker.do(task, job.improve)
-        self._running[job.id] = worker
-        job.begin()
-        if self.store is not None:
-            job.saved = False
+    async def _await_end(self, job: Job, done: asyncio.Future[Ended]) -> None:
         ended = await done
         if job.over:  # the service is closing
             return

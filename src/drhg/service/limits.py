@@ -15,6 +15,7 @@ class ServiceLimits:
     """What a service allows.
 
     nodes: of an instance.
+    question_nodes: of an instance that a step is taken on, or that is explained.
     seconds: of a solve; one that names no limit takes `default_seconds`.
     body: bytes of a request.
     body_seconds: how long a client may take to send a request, its headers and its body each.
@@ -32,6 +33,7 @@ class ServiceLimits:
     """
 
     nodes: int = 100_000
+    question_nodes: int = 10_000
     seconds: float = 300.0
     default_seconds: float = 10.0
     body: int = 8_000_000
@@ -46,8 +48,11 @@ class ServiceLimits:
     save_seconds: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("nodes", "seconds", "body", "body_seconds", "keep_seconds", "keep_results",
-                     "streams", "log_events", "log_edges", "trace_points"):  # fmt: skip
+        names = (
+            "nodes", "question_nodes", "seconds", "body", "body_seconds", "keep_seconds",
+            "keep_results", "streams", "log_events", "log_edges", "trace_points",
+        )  # fmt: skip
+        for name in names:
             if not getattr(self, name) > 0:
                 raise DrhgError(f"{name} must be above 0, not {getattr(self, name)}")
         if self.queue < 0:

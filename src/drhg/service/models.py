@@ -133,6 +133,30 @@ class StepRequest(InstanceRequest):
     seed: Whole = 0
 
 
+class ExplainRequest(InstanceRequest):
+    """An instance and a solution of it; without one, why there may be none."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"instance": SQUARE, "solution": {"tour": [0, 1, 2, 4, 3]}, "region": 4}]
+        },
+    )
+    solution: GivenSolution | None = None
+    region: Annotated[int, Field(ge=0, le=12)] = Field(
+        default=0, description="Size of the regions that are searched exhaustively; 0 for none."
+    )
+    top: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="Only so many stops and edges, the dearest first."
+    )
+
+
+class StartedRequest(Asked):
+    """A solve that was started, by the id that `start` returned."""
+
+    id: str
+
+
 class About(BaseModel):
     """An instance in short."""
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Header, Path, Request
@@ -336,8 +338,14 @@ async def take_a_step(request: Request, desk: TheDesk) -> Response:
     return JSONResponse(await desk.ask("film", arguments))
 
 
+def _small_instance(asked: models.InstanceRequest, desk: Desk) -> Instance:
+    """An instance of a question that is answered while the client waits."""
+    limits = desk.limits
+    return instance_from(asked, replace(limits, nodes=min(limits.nodes, limits.question_nodes)))
+
+
 def _step_of(asked: models.StepRequest, desk: Desk) -> dict[str, Any]:
-    instance = instance_from(asked, desk.limits)
+    instance = _small_instance(asked, desk)
     if instance.n < SMALLEST_STEP:
         raise InstanceError(f"a step needs at least {SMALLEST_STEP} nodes, not {instance.n}")
     found: dict[str, Any] = {"instance": instance}
@@ -345,6 +353,38 @@ def _step_of(asked: models.StepRequest, desk: Desk) -> dict[str, Any]:
         found["solution"] = validated(instance, solution_from(asked.solution, instance))
     names = ("repair", "k", "candidates", "seed")
     return found | {name: getattr(asked, name) for name in names}
+
+
+@router.post(
+    "/explain",
+    response_model=dict[str, Any],
+    responses=REFUSALS,
+    openapi_extra=body_of(models.ExplainRequest),
+    tags=["look"],
+)
+async def explain_a_solution(request: Request, desk: TheDesk) -> Response:
+    """What each stop costs, what else there is, and what is in the way; as `drhg explain` says."""
+    asked, _ = await read_body(request, models.ExplainRequest)
+    arguments = await asyncio.to_thread(_explanation_of, asked, desk)
+    return JSONResponse(plain_numbers(await desk.ask("explain", arguments)))
+
+
+def _explanation_of(asked: models.ExplainRequest, desk: Desk) -> dict[str, Any]:
+    instance, given = _small_instance(asked, desk), asked.solution
+    solution = None if given is None else solution_from(given, instance)
+    more = {"region": asked.region, "top": asked.top}
+    return {"instance": instance, "solution": solution, **more}
+
+
+def plain_numbers(value: Any) -> Any:
+    """The same without infinities, which JSON does not know: they become null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: plain_numbers(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_numbers(one) for one in value]
+    return value
 
 
 @router.get("/healthz", response_model=models.Health, tags=["service"])

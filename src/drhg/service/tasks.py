@@ -103,7 +103,16 @@ def film(desk: Desk, instance: Instance, **options: Any) -> dict[str, Any]:
     return step_film(instance, **options)
 
 
-KINDS: dict[str, Callable[..., Any]] = {"solve": solve, "film": film}
+def explain(
+    desk: Desk, instance: Instance, solution: Solution | None, region: int, top: int | None
+) -> dict[str, Any]:
+    """Why a solution is as it is."""
+    from drhg.plans.explain import explain as explain_here
+
+    return explain_here(instance, solution, region=region).to_dict(top)
+
+
+KINDS: dict[str, Callable[..., Any]] = {"solve": solve, "film": film, "explain": explain}
 
 
 def work(pipe: Connection, methods: tuple[str, ...]) -> None:
