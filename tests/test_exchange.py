@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import reference as ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from soak import cases as length
@@ -29,6 +30,7 @@ from drhg.files.json import from_json, solution_from_json, solution_row, to_json
 from drhg.files.routes import format_routes, parse_routes, route_rows, stop_table
 from drhg.files.stops import format_stops, instance_of
 from drhg.files.tables import parse_table
+from drhg.problem import Metric
 
 Case = tuple[drhg.Instance, drhg.Solution]
 LETTERS = st.text(
@@ -92,6 +94,52 @@ def test_there_and_back(case: Case) -> None:
             }  # fmt: skip
         if limits or not instance.is_cvrp:
             assert instance_of(table, name=instance.name, **limits) == instance
+
+
+def driven(solution: drhg.Solution) -> dict[int, list[int]]:
+    assert solution.vehicles is not None
+    routes = (route.tolist() for route in solution.routes)
+    return dict(zip(solution.vehicles, routes, strict=True))
+
+
+@settings(max_examples=upto(length(200, 2000)), deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.2, 0.5, 1.0]), st.booleans())
+def test_locks_go_there_and_back(seed: int, share: float, columns: bool) -> None:
+    """In JSON, GeoJSON and .sol all of them; in a table of stops those that have a column."""
+    rng = np.random.default_rng(seed)
+    plain, routes = ref.random_plan(
+        rng, int(rng.integers(1, 10)), ref.SHAPES[seed % len(ref.SHAPES)], Metric.EXACT, fleet=True
+    )
+    globe = np.clip(plain.xy, -80, 80)
+    names = [f"stop {i}" for i in range(plain.n)]
+    plain = dataclasses.replace(plain, metric=Metric.HAVERSINE, xy=globe, names=names)
+    instance, solution = ref.random_locks(rng, plain, routes, share)
+    if columns:
+        all_locks = instance.locks or drhg.Locks()
+        kept = drhg.Locks(pinned=all_locks.pinned, together=all_locks.together[:1])
+        instance = dataclasses.replace(instance, locks=kept or None, fixed_edges=())
+    assert drhg.check(instance, solution) == []
+    assert from_json(to_json(instance)) == instance
+    assert instance_from_geojson(instance_to_geojson(instance).encode()) == instance
+    cost = drhg.cost(instance, solution)
+    drawn = json.dumps(solution_to_geojson(instance, solution, cost)).encode()
+    row = json.dumps(solution_row(instance, solution)).encode()
+    for again in (
+        solution_from_geojson(drawn, instance), solution_from_json(row, instance),
+        parse_routes(format_routes(instance, solution).encode(), instance),
+    ):  # fmt: skip
+        assert again == solution
+        assert again.vehicles == solution.vehicles
+    again = parse_sol(format_sol(instance, solution, cost).encode(), instance)
+    if again.vehicles is None:  # the locks name none
+        assert [r.tolist() for r in again.routes] == [r.tolist() for r in solution.routes]
+    else:  # in the order of their vehicles
+        assert driven(again) == driven(solution)
+    if columns and instance.depot == 0 and instance.demand.any():
+        limits = {"capacity": instance.capacity / instance.demand_scale,
+                  "vehicles": instance.vehicles, "max_distance": instance.max_distance}  # fmt: skip
+        table = parse_table(format_stops(instance).encode())
+        assert instance_of(table, name=instance.name, **limits) == instance
 
 
 @settings(max_examples=upto(200), deadline=None)

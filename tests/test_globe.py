@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from soak import cases
 
 import drhg
 from drhg.problem.generate import as_matrix
@@ -25,7 +26,7 @@ def points_near(where: tuple[float, float], spread: float, n: int, seed: int) ->
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(cases(2, 7)))  # 56 instances in `make soak`
 @pytest.mark.parametrize("routes", [False, True], ids=["tsp", "cvrp"])
 def test_as_good_as_the_matrix_of_the_same_distances(place: str, seed: int, routes: bool) -> None:
     xy = points_near(*PLACES[place], 24, seed)

@@ -122,6 +122,15 @@ def test_windows_alone_make_routes_and_open_ends_a_path(tmp_path: Path) -> None:
     )
 
 
+def test_stops_are_tied_to_vehicles_and_to_one_another(tmp_path: Path) -> None:
+    text = "name,x,y,demand,vehicle,group\nd,0,0,,,\na,1,2,1,2,\nb,3,4,1,,north\nc,3,5,1,,north\n"
+    instance = drhg.read_table(table(tmp_path, text), capacity=9, vehicles=3)
+    assert instance.locks == drhg.Locks(pinned={1: 2}, together=[[2, 3]])
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.read_csv(tmp_path / "stops.csv")  # in which the vehicle is 2.0
+    assert drhg.read_table(frame, capacity=9, vehicles=3).locks == instance.locks
+
+
 BAD = {
     "empty": ("", "{file}:1: the file is empty"),
     "no header": ("1,2,3\n4,5,6\n", "{file}:1: the first row must name the columns"),
@@ -142,7 +151,8 @@ BAD = {
     "point": ("x;y\n1,5;2,5\n3,5;1.5\n", "'1.5' is no number: this file has decimal commas"),
     "same name": ("name,x,y\na,1,2\nb,3,4\na,3,4\n", "'a' is also on line 2; names must differ"),
     "no name": ("name,x,y\na,1,2\n ,3,4\n", "{file}:3: column 'name': the cell is empty"),
-    "vehicle": ("x,y,vehicle\n1,2,\n3,4,v1\n", "{file}:3: column 'vehicle': stops tied to vehicl"),
+    "vehicle": ("x,y,vehicle\n1,2,\n3,4,1\n", "column 'vehicle': vehicles are for stops with dem"),
+    "locked": ("x,y,locked\n1,2,\n3,4,1\n", "stops that stay where an old plan has them are not"),
     "window": ("x,y,Time Window\n1,2,8\n3,4,8-9\n", "(give earliest and latest) are not supp"),
     "closed": ("x,y,from,until\n1,2,,\n3,4,9:00,8:30\n", "closes at 30600, before it opens at 3"),
     "time": ("x,y,latest\n1,2,\n3,4,8.30 Uhr\n", "'8.30 Uhr' is neither a number nor a time"),
@@ -171,6 +181,13 @@ BAD_PLANS = {
     "mapping": (PLAIN, {"columns": {"name": "nam"}}, "no column 'nam' (did you mean 'name'?)"),
     "meaning": (PLAIN, {"columns": {"colour": "name"}}, "'colour' is no meaning; known: name, lat"),
     "capacity": (PLAIN, {"capacity": "many"}, "capacity must be a finite number"),
+    "whose": (
+        "x,y,demand,vehicle\n0,0,,\n1,2,1,v1\n", {}, "'v1' is no vehicle: they count from 1"
+    ),
+    "nobody": ("x,y,demand,vehicle\n0,0,,\n1,2,1,0\n", {}, "'0' is no vehicle: they count from 1"),
+    "apart": (
+        "name,x,y,demand,vehicle,group\nd,0,0,,,\na,1,2,1,1,g\nb,3,4,1,2,g\n", {}, "'a'"
+    ),
     "speed": (PLAIN, {"speed": 0}, "speed must be positive, not 0"),
     "plane": ("x,y,demand\n0,0,0\n", {"speed": 30}, "a speed is for latitudes and longitudes of"),
     "late": (
@@ -216,9 +233,9 @@ def test_what_is_wrong_with_the_headings_is_told_with_the_rest(tmp_path: Path) -
         "column 'demand' has demands, but the vehicles no capacity",
         "line 1, there is no column 'Srv'",
         "line 1, the columns 'lat' and 'latitude' may both be lat",
-        "line 3, column 'vehicle': stops tied to vehicles are not supported",
         "line 3, column 'lat': 95 is no latitude",
         "line 3, column 'demand': 'x' is no number",
+        "line 3, column 'vehicle': 'v7' is no vehicle: they count from 1",
         "line 4, 2 cells, but the header names 6 columns",
     ]
     assert [line[: len(start)] for line, start in zip(lines[1:], begins, strict=True)] == begins

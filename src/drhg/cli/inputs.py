@@ -45,8 +45,8 @@ Depot: TypeAlias = Annotated[
 Columns: TypeAlias = Annotated[
     str | None,
     option(TABLE, "--columns", metavar="name=HEADING,...",
-           help="Which headings mean name, lat, lon, x, y, demand, service, earliest, latest or "
-                "release."),
+           help="Which headings mean name, lat, lon, x, y, demand, service, earliest, latest, "
+                "release, vehicle or together."),
 ]  # fmt: skip
 Matrix: TypeAlias = Annotated[
     Path | None,

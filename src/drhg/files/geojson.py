@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from drhg.errors import InstanceError, SolutionError
-from drhg.files.json import load_json
-from drhg.files.messages import errors_as, fail, quoted, refuse_variants
+from drhg.files.json import instance_from_fields, load_json, to_json
+from drhg.files.messages import errors_as, fail, quoted
 from drhg.files.routes import name_of_node, positions, route_rows, stops_of
 from drhg.files.tsplib import plain
-from drhg.problem import Cost, Instance, Metric, Solution, cvrp, tsp
+from drhg.problem import Cost, Instance, Metric, Solution, whole_demand
 
-_FIELDS = ("capacity", "vehicles", "max_distance", "service_time", "comment")
+_LIMITS = ("capacity", "vehicles", "max_distance", "comment")
+_MORE = (  # fields of the JSON format that say what else is asked
+    "service_time", "durations", "windows", "release", "max_duration", "returns", "start", "end",
+    "fixed_edges", "locks",
+)  # fmt: skip
 
 
 def _point(lonlat: list[float], properties: dict[str, Any]) -> dict[str, Any]:
@@ -47,12 +48,13 @@ def _stop(instance: Instance, node: int) -> dict[str, Any]:
 
 def instance_to_geojson(instance: Instance) -> str:
     """Stops as points, from which `instance_from_geojson` gives back the same instance."""
-    refuse_variants(instance, "GeoJSON")
     if instance.metric is not Metric.HAVERSINE:
         fail(f"a GeoJSON instance has great-circle distances, this one {instance.metric.name}")
     spots = degrees_of(instance)
     scale = instance.demand_scale
-    facts = {name: getattr(instance, name) for name in _FIELDS if getattr(instance, name)}
+    facts = {name: getattr(instance, name) for name in _LIMITS if getattr(instance, name)}
+    more = json.loads(to_json(instance))
+    facts |= {name: more[name] for name in _MORE if more.get(name) not in (None, [], 0.0)}
     if instance.capacity is not None:
         facts["capacity"] = instance.capacity / scale
     found = {
@@ -93,23 +95,23 @@ def instance_from_geojson(data: bytes, *, file: str | None = None) -> Instance:
         if facts.get("named", True) and all("name" in one for one in about):
             names = [str(one["name"]) for one in about]
         name = found.get("name") if isinstance(found.get("name"), str) else "stops"
-        kept: dict[str, Any] = {"metric": Metric.HAVERSINE, "name": name, "names": names}
+        fields: dict[str, Any] = {"format": "drhg-instance", "metric": "HAVERSINE", "name": name}
+        fields |= {"names": names, "xy": xy}
+        fields |= {key: facts[key] for key in (*_LIMITS, *_MORE) if key in facts}
         demands = [one.get("demand") for one in about]
-        if all(demand is None for demand in demands):
-            made = tsp(xy, **kept)
-        else:
-            home = [i for i, one in enumerate(about) if one.get("kind") == "depot"] or [0]
-            if "capacity" not in facts:
+        home = next((i for i, one in enumerate(about) if one.get("kind") == "depot"), None)
+        if "capacity" in facts or any(demand is not None for demand in demands):
+            if not _is_real(facts.get("capacity")):
                 fail('stops with demands need {"drhg": {"capacity": ...}} beside the features')
             for number, demand in enumerate(demands, start=1):
                 if demand is not None and not _is_real(demand):
                     fail(f"point {number}: the demand {quoted(str(demand))} is no number")
-            limits = {key: facts[key] for key in _FIELDS[1:4] if key in facts}
-            made = cvrp(
-                xy, np.array([demand or 0 for demand in demands]), facts["capacity"],
-                depot=home[0], **limits, **kept,
-            )  # fmt: skip
-        return replace(made, comment=facts.get("comment", ""))
+            whole, most, scale = whole_demand(
+                [demand or 0 for demand in demands], facts["capacity"]
+            )
+            fields |= {"demand": whole.tolist(), "capacity": most, "demand_scale": scale,
+                       "depot": home or 0}  # fmt: skip
+        return instance_from_fields(fields)
 
 
 def solution_from_geojson(data: bytes, instance: Instance, *, file: str | None = None) -> Solution:
@@ -122,6 +124,7 @@ def solution_from_geojson(data: bytes, instance: Instance, *, file: str | None =
         numbers = {name_of_node(instance, node): node for node in range(instance.n)}
         key = "node" if instance.names is None else "name"
         routes: dict[int, dict[int, int]] = {}
+        drivers: dict[int, int] = {}
         for number, one in enumerate(filter(_is_point, features), start=1):
             about = one.get("properties")
             if not isinstance(about, dict) or "route" not in about:
@@ -132,13 +135,18 @@ def solution_from_geojson(data: bytes, instance: Instance, *, file: str | None =
             node = numbers.get(str(about.get(key)))
             if node is None:
                 fail(f"point {number}: the instance has no stop {quoted(str(about.get(key)))}")
+            vehicle = _count(about.get("vehicle")) or 0
+            if drivers.setdefault(route, vehicle) != vehicle:
+                fail(f"point {number}: route {route} has another vehicle elsewhere")
             stops = routes.setdefault(route, {})
             if position in stops:
                 fail(f"point {number}: position {position} of route {route} is taken")
             stops[position] = node
         if not routes:
             fail("no point has a route: this GeoJSON is no solution")
-        return Solution([[stops[p] for p in sorted(stops)] for _, stops in sorted(routes.items())])
+        ordered = [[stops[p] for p in sorted(stops)] for _, stops in sorted(routes.items())]
+        named = [drivers[route] for route in sorted(routes)]
+        return Solution(ordered, named if all(named) else None)
 
 
 def _is_point(feature: Any) -> bool:
@@ -168,6 +176,8 @@ def solution_to_geojson(instance: Instance, solution: Solution, cost: Cost) -> d
         path = [*ends, *nodes, *((ends or nodes[:1]) if instance.returns else [])]
         lines = _cut_at_date_line([spots[node] for node in path])
         about: dict[str, Any] = {"kind": "route", "route": row.route, "stops": row.stops}
+        if solution.vehicles is not None:
+            about["vehicle"] = solution.vehicles[row.route - 1]
         if instance.is_cvrp:
             about["load"] = row.load
         geometry = (
@@ -183,6 +193,8 @@ def solution_to_geojson(instance: Instance, solution: Solution, cost: Cost) -> d
         features.append(_point(spots[instance.depot], _stop(instance, instance.depot)))
     for stop in stops_of(instance, solution):
         about = _stop(instance, stop.node) | {"route": stop.route, "position": stop.position}
+        if solution.vehicles is not None:
+            about["vehicle"] = solution.vehicles[stop.route - 1]
         if instance.is_cvrp:
             about["load"] = stop.load
         about["distance"] = stop.distance

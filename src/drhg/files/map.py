@@ -66,6 +66,7 @@ def _facts(instance: Instance, solution: Solution, cost: Cost) -> dict[str, Any]
         "demand": None if instance.demand is None else (instance.demand / scale).tolist(),
         "capacity": None if instance.capacity is None else instance.capacity / scale,
         "routes": routes,
+        "vehicles": solution.vehicles,
     }
 
 

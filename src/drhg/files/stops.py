@@ -29,6 +29,8 @@ from drhg.files.tables import (
     numbers,
     parse_table,
 )
+from drhg.files.ties import SYNONYMS as TIES
+from drhg.files.ties import columns_of_locks, locks_of
 from drhg.files.times import SYNONYMS as TIMES
 from drhg.files.times import Times, columns_of_times, times_of
 from drhg.problem import Floats, Instance, Metric, real_number, shown, whole_demand, whole_number
@@ -48,9 +50,10 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "y": ("y", "ycoord", "ykoordinate", "northing", "hochwert", "nordwert"),
     "demand": ("demand", "amount", "quantity", "qty", "units", "weight", "menge", "bedarf"),
     **TIMES,
+    **TIES,
 }  # fmt: skip
 UNSUPPORTED: dict[str, tuple[str, ...]] = {
-    "stops tied to vehicles": ("vehicle", "vehicleid", "fahrzeug", "locked", "fixed", "gesperrt"),
+    "stops that stay where an old plan has them": ("locked", "fixed", "frozen", "gesperrt"),
     "both ends of a window in one column (give earliest and latest)": (
         "timewindow", "timewindows", "window", "zeitfenster",
     ),
@@ -137,8 +140,9 @@ def format_stops(instance: Instance) -> str:
     refused, and so is a matrix.
     """
     refuse_variants(
-        instance, "a table of stops", ("services", "windows", "release", "max_duration", "open")
-    )
+        instance, "a table of stops",
+        ("services", "windows", "release", "max_duration", "open", "locks"),
+    )  # fmt: skip
     if instance.xy is None or instance.metric not in (Metric.EXACT, Metric.HAVERSINE):
         fail(
             f"a table of stops has great circles or straight lines, not distances of type "
@@ -160,6 +164,9 @@ def format_stops(instance: Instance) -> str:
             None if instance.windows is None else instance.windows[order],
             None if instance.release is None else instance.release[order],
         )
+    table |= {
+        what: [cells[node] for node in order] for what, cells in columns_of_locks(instance).items()
+    }
     out = StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table)
@@ -229,6 +236,7 @@ def instance_of(
     timed = times.pressing or limit.max_duration is not None
     routes = "demand" in at or limit.capacity is not None or timed
     demand = _demand(table, at, home, limit.capacity, timed, problems) if routes else None
+    locks = locks_of(table, at, routes, problems)
     if not routes:
         _refuse_limits(table, limit, times, problems)
     if timed and degrees and matrix is None and durations is None and limit.speed is None:
@@ -249,7 +257,7 @@ def instance_of(
             "demand": whole, "capacity": most, "demand_scale": scale, "depot": home,
             "vehicles": limit.vehicles, "max_distance": limit.max_distance,
             "max_duration": limit.max_duration, "service_time": times.service or 0.0,
-            "windows": times.windows, "release": times.release,
+            "windows": times.windows, "release": times.release, "locks": locks,
         }  # fmt: skip
         if durations is not None:
             given["durations"] = fitted(durations, len(table), names)
