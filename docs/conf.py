@@ -37,6 +37,7 @@ nb_execution_timeout = 120
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
+nb_render_markdown_format = "myst"
 nb_output_stderr = "remove"  # progress
 
 myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline"]

@@ -113,6 +113,24 @@ def test_python_blocks(page: Path, here: Path) -> None:
     assert ended.returncode == 0, ended.stderr
 
 
+TUTORIALS = ROOT / "docs/tutorials"
+CELL = re.compile(r"^```\{code-cell\}\n(?P<tags>:.*\n)?(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("name", "needs"), [("first-tour", ()), ("deliveries", ("pandas", "IPython")), ("repairer", ())]
+)
+def test_cells_of_tutorials(name: str, needs: tuple[str, ...], here: Path) -> None:
+    """`make docs` runs all of them, in a notebook; this runs their Python alone."""
+    for module in needs:
+        pytest.importorskip(module)
+    cells = CELL.findall((TUTORIALS / f"{name}.md").read_text(encoding="utf-8"))
+    lines = [line for _, body in cells for line in body.splitlines()]
+    script = "\n".join(line for line in lines if not line.startswith(("!", "%")))
+    ended = python(f"import matplotlib\nmatplotlib.use('Agg')\n{script}", here)
+    assert ended.returncode == 0, ended.stderr
+
+
 def arguments(body: str, folder: Path) -> Iterator[list[str]]:
     """The words after `drhg` of every command in a block, with short limits and files by name."""
     for line in body.replace("\\\n", " ").splitlines():
