@@ -45,6 +45,12 @@ myst_heading_anchors = 4
 
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
+autodoc_type_aliases = {
+    "npt.ArrayLike": "ArrayLike",
+    "ArrayLike": "ArrayLike",
+    "Floats": "ndarray",
+    "Ints": "ndarray",
+}
 python_maximum_signature_line_length = 72
 python_use_unqualified_type_names = True
 

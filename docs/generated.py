@@ -114,7 +114,7 @@ def fields_of(lines: list[str]) -> list[str]:
         if found:
             if not inside and out and out[-1].strip():
                 out.append("")
-            out.append(f":param {found[1]}: {found[2]}")
+            out.append(f":param {found[1].replace(', ', ',')}: {found[2]}")  # else a type
             inside = True
         else:
             if inside and line.strip() and not line.startswith(" "):
@@ -126,6 +126,16 @@ def fields_of(lines: list[str]) -> list[str]:
 
 def _docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     lines[:] = fields_of(lines)
+
+
+def _signature(
+    app: Any, what: str, name: str, obj: Any, options: Any, given: str | None, back: str | None
+) -> tuple[str | None, str | None]:
+    """Aliases of types by their names, also where autodoc joins them with others."""
+    named = [
+        text and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text) for text in (given, back)
+    ]
+    return named[0], named[1]
 
 
 # --- errors --------------------------------------------------------------------------------------
@@ -153,7 +163,7 @@ def messages() -> Iterator[tuple[str, str, str]]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in names and node.args:
                 text = _shown(node.args[0])
-                if text is not None:
+                if text is not None and re.search(r"[a-z]{3}", text):
                     yield home, ast.unparse(node.func), text
 
 
@@ -230,7 +240,8 @@ def _read(app: Any, name: str, source: list[str]) -> None:
     text = MARK.sub(lambda found: PAGES[found[1]](), source[0])
     for outside, inside in INSIDE.items():
         text = text.replace(f"](../{outside}", f"]({inside}")
-    source[0] = text
+    # A link that reads as a file's name has the title of that page instead.
+    source[0] = re.sub(r"\[[\w/]+\.md\]\(([\w/.]+\.md(?:#[\w-]+)?)\)", r"[](\1)", text)
 
 
 def _index_for_machines(app: Any, error: Exception | None) -> None:
@@ -265,5 +276,6 @@ def _sentence(tree: Any) -> str:
 def setup(app: Any) -> dict[str, bool]:
     app.connect("source-read", _read)
     app.connect("autodoc-process-docstring", _docstring)
+    app.connect("autodoc-process-signature", _signature)
     app.connect("build-finished", _index_for_machines)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

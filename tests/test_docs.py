@@ -247,3 +247,12 @@ def test_the_table_of_the_readme_is_that_of_the_results() -> None:
                 found = [cell.strip() for cell in row[0].strip("|").split("|")]
                 assert gap.split()[0] == (found[6] or "failed"), (name, solver)
                 assert ("failed" in gap) == ("failed" in found[3]), (name, solver)
+
+
+def test_every_page_is_in_the_site() -> None:
+    """A page that no `toctree` of docs/index.md lists would be an error of `make docs`."""
+    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    trees = re.findall(r"^```\{toctree\}\n((?:.*\n)*?)```", index, re.MULTILINE)
+    listed = {line for tree in trees for line in tree.splitlines() if line and line[0] != ":"}
+    pages = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
+    assert listed == {page.with_suffix("").as_posix() for page in pages} - {"index"}
