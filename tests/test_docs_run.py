@@ -91,6 +91,9 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     drhg.solve(deliveries, max_iters=50).save(folder / "plan.sol")
     stops = drhg.read_table(folder / "stops.csv", capacity=120)
     drhg.solve(stops, max_iters=50).save(folder / "routes.csv")
+    today = drhg.uniform_cvrp(20, seed=1)
+    drhg.solve(today, max_iters=50).save(folder / "today.sol")
+    write_instance(folder / "more.vrp", drhg.uniform_cvrp(23, seed=1))
     return folder
 
 
@@ -114,7 +117,9 @@ def test_python_blocks(page: Path, here: Path) -> None:
 
 
 TUTORIALS = ROOT / "docs/tutorials"
-CELL = re.compile(r"^```\{code-cell\}\n(?P<tags>:.*\n)?(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)
+CELL = re.compile(
+    r"^```\{code-cell\}\n(?P<tags>:[^\n]*\n)?(?P<body>.*?)^```", re.MULTILINE | re.DOTALL
+)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +130,8 @@ def test_cells_of_tutorials(name: str, needs: tuple[str, ...], here: Path) -> No
     for module in needs:
         pytest.importorskip(module)
     cells = CELL.findall((TUTORIALS / f"{name}.md").read_text(encoding="utf-8"))
-    lines = [line for _, body in cells for line in body.splitlines()]
+    assert len(cells) > 5
+    lines = [line for body in cells for line in body.splitlines()]
     script = "\n".join(line for line in lines if not line.startswith(("!", "%")))
     ended = python(f"import matplotlib\nmatplotlib.use('Agg')\n{script}", here)
     assert ended.returncode == 0, ended.stderr
