@@ -117,9 +117,7 @@ def test_python_blocks(page: Path, here: Path) -> None:
 
 
 TUTORIALS = ROOT / "docs/tutorials"
-CELL = re.compile(
-    r"^```\{code-cell\}\n(?P<tags>:[^\n]*\n)?(?P<body>.*?)^```", re.MULTILINE | re.DOTALL
-)
+CELL = re.compile(r"^```\{code-cell\}\n(?::[^\n]*\n)?(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize(
