@@ -18,6 +18,7 @@ from drhg import files as io
 from drhg.errors import InstanceError
 from drhg.problem import Instance, Metric
 from drhg.problem import generate as g
+from drhg.problem.generate_towns import towns_cvrp
 
 FROZEN_CVRP = {  # customers: the first customer of the first instance, its first demands
     100: ([0.5542693865183056, 0.1809782379192011], [0, 1, 3, 1, 4, 4]),
@@ -36,7 +37,9 @@ def same(a: Instance, b: Instance) -> bool:
     return np.array_equal(a.xy, b.xy) and a.capacity == b.capacity and bool(demands)
 
 
-@pytest.mark.parametrize("make", [g.uniform_tsp, g.clustered_tsp, g.uniform_cvrp, g.x_cvrp])
+@pytest.mark.parametrize(
+    "make", [g.uniform_tsp, g.clustered_tsp, g.uniform_cvrp, g.x_cvrp, towns_cvrp]
+)
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 150])
 def test_seed_decides_everything(make, n):  # type: ignore[no-untyped-def]
     one, again, other = make(n, 5), make(n, 5), make(n, 6)
@@ -212,6 +215,26 @@ def test_x_layouts_order_by_clustering() -> None:
     assert spread("clustered") < spread("random-clustered") < spread("random")
 
 
+def test_towns_are_of_very_different_sizes() -> None:
+    plan = towns_cvrp(4000, 3, depot="eccentric", route_size=100)
+    assert plan.demand is not None
+    assert plan.xy is not None
+    assert plan.capacity == 170
+    assert plan.xy[0].tolist() == [0.0, 0.0]
+    shares = np.bincount(plan.demand[1:], minlength=4)[1:] / 4000
+    assert np.allclose(shares, [0.5, 0.3, 0.2], atol=0.03)
+    side = plan.xy.max()
+    cells, _, _ = np.histogram2d(*plan.xy[1:].T, bins=20, range=[[0, side], [0, side]])
+    assert cells.max() > 4 * 4000 / 400  # a city
+    assert np.mean(cells == 0) > 0.05  # and open country
+    central = towns_cvrp(4000, 3, depot="central")
+    assert central.xy is not None
+    assert np.array_equal(central.xy[1:], plan.xy[1:])
+    assert np.abs(central.xy[0] - central.xy[1:].mean(axis=0)).max() <= 1.0
+    with pytest.raises(InstanceError, match="depot must be one of central, eccentric"):
+        towns_cvrp(10, depot="nowhere")
+
+
 def test_import_needs_numpy_only() -> None:
     heavy = "{'numba', 'scipy', 'torch'}"
     code = f"import drhg.problem.generate, sys; assert not {heavy} & set(sys.modules)"
@@ -244,7 +267,9 @@ def test_rounded_is_the_same_map_in_whole_numbers() -> None:
     assert g.rounded(grid) is grid
 
 
-@pytest.mark.parametrize("kind", ["uniform-tsp", "clustered-tsp", "uniform-cvrp", "x-cvrp"])
+@pytest.mark.parametrize(
+    "kind", ["uniform-tsp", "clustered-tsp", "uniform-cvrp", "x-cvrp", "towns-cvrp"]
+)
 def test_other_programs_read_what_the_command_writes(kind: str, tmp_path: Path) -> None:
     tsplib95 = pytest.importorskip("tsplib95")
     vrplib = pytest.importorskip("vrplib")
@@ -252,7 +277,7 @@ def test_other_programs_read_what_the_command_writes(kind: str, tmp_path: Path) 
     path = tmp_path / f"made{suffix}"
     run = shell(kind, "-n", 30, "-s", 4, "-o", path)
     assert (run.returncode, run.stdout, run.stderr) == (0, f"{path}\n", "")
-    make = getattr(g, kind.replace("-", "_"))
+    make = towns_cvrp if kind == "towns-cvrp" else getattr(g, kind.replace("-", "_"))
     ours = io.read(path)
     assert ours == replace(g.rounded(make(30, 4)), name="made")
     assert ours.metric is Metric.EUC_2D

@@ -25,6 +25,7 @@ class Kind(StrEnum):
     clustered_tsp = "clustered-tsp"
     uniform_cvrp = "uniform-cvrp"
     x_cvrp = "x-cvrp"
+    towns_cvrp = "towns-cvrp"
 
 
 @app.command(
@@ -32,11 +33,12 @@ class Kind(StrEnum):
         [
             ("drhg generate uniform-tsp -n 1000 -s 1 -o cities.tsp", "a thousand random cities"),
             ("drhg generate x-cvrp -n 200 -c 10 -o bench/", "ten plans with seeds 0 to 9"),
+            ("drhg generate towns-cvrp -n 10000", "a country of towns, large and small"),
             ("drhg generate uniform-cvrp -o - | drhg solve -", "through a pipe"),
         ],
-        "Files have whole coordinates from 0 to 1,000,000 (x-cvrp: to 1,000) and rounded distances "
-        "(EUC_2D). With --unrounded they have the unit square and distances of type EXACT, which "
-        "only drhg reads.",
+        "Files have whole coordinates from 0 to 1,000,000 (x-cvrp: to 1,000; towns-cvrp: further "
+        "with more customers) and rounded distances (EUC_2D). With --unrounded they have the unit "
+        "square and distances of type EXACT, which only drhg reads.",
     )
 )
 def generate(
@@ -62,12 +64,14 @@ def generate(
     """Make random instances; the same kind, size and seed always give the same file."""
     from drhg import files as io
     from drhg.problem import generate as generators
+    from drhg.problem import generate_towns
 
-    if unrounded and kind is Kind.x_cvrp:
-        raise typer.BadParameter("x-cvrp is on a grid of whole numbers.", param_hint="--unrounded")
+    if unrounded and kind in (Kind.x_cvrp, Kind.towns_cvrp):
+        raise typer.BadParameter(f"{kind} is on a grid of whole numbers.", param_hint="--unrounded")
     if count > 1 and str(output) == io.STANDARD:
         raise typer.BadParameter("standard output takes one instance.", param_hint="--count")
-    make: Callable[[int, int], Instance] = getattr(generators, kind.value.replace("-", "_"))
+    module = generate_towns if kind is Kind.towns_cvrp else generators
+    make: Callable[[int, int], Instance] = getattr(module, kind.name)
     known = (".tsp", ".vrp", ".json")
     many = output is not None and is_folder(count, output, "--output", known)
     folder = output if many else None
