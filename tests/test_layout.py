@@ -136,16 +136,7 @@ def test_kernels_take_few_arguments(path: Path) -> None:
             assert len(node.args.args) <= MOST_ARGUMENTS, f"{path}:{node.lineno}: {node.name}"
 
 
-SEARCHING = {
-    "construct",
-    "hypergraph",
-    "destroy",
-    "local_search",
-    "repair",
-    "search",
-    "session",
-    "plans",
-}
+SEARCHING = {"construct", "hypergraph", "destroy", "local_search", "repair", "search", "session"}
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(SOURCE)))
