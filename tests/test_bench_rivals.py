@@ -15,6 +15,7 @@ import drhg
 from drhg.benchmark.rivals import RIVALS, Outcome, Rival, chosen, distances, judged, run_guarded
 from drhg.errors import DrhgError
 from drhg.problem import Instance
+from drhg.problem.generate_windows import windows_vrp
 
 TOUR = drhg.uniform_tsp(12, seed=3)
 
@@ -166,7 +167,9 @@ def test_distances_are_exact_or_fine() -> None:
     assert np.allclose(fine / 65_535, scaled / scaled.max(), atol=1e-5)
 
 
-SMALL = (drhg.uniform_tsp(30, 1), drhg.x_cvrp(20, 1), drhg.uniform_cvrp(20, 1))
+SMALL = (
+    drhg.uniform_tsp(30, 1), drhg.x_cvrp(20, 1), drhg.uniform_cvrp(20, 1), windows_vrp("RC1", 20, 1)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -175,7 +178,7 @@ SMALL = (drhg.uniform_tsp(30, 1), drhg.x_cvrp(20, 1), drhg.uniform_cvrp(20, 1))
         pytest.param(rival, instance, id=f"{rival.name}-{instance.name}")
         for rival in RIVALS.values()
         for instance in SMALL
-        if (rival.routes if instance.is_cvrp else rival.tours)
+        if rival.unfit(instance) is None
     ],
 )
 def test_adapters_give_valid_answers(rival: Rival, instance: Instance) -> None:

@@ -18,6 +18,7 @@ TITLES = {
     "non-optimal": "How often TSP100 ends above the best known (Figure 3).",
     "sizes": "Uniform tours of 100 to a million nodes, plans of 5,000 and 10,000 customers.",
     "fleet": "CVRPLIB sets A, B, E, F, M and P with the fleet that their names give.",
+    "vrptw": "Time windows: Solomon's kinds of 100 and 200, Gehring-Homberger of 1,000 customers.",
     "tour-methods": "Every way to search for a tour, at equal time.",
     "route-methods": "Every way to search for routes, at equal time.",
 }

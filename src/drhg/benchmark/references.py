@@ -76,6 +76,10 @@ class References:
         for folder, kind in (("tsplib", OPTIMAL), ("cvrplib", BEST_KNOWN)):
             for row in _table(self._data, f"{folder}/solutions.csv"):
                 found[row["name"]] = Reference(float(row["best_known"]), kind)
+        if self._data is not None:
+            for path in sorted((self._data / "vrptw").glob("*.sol")):
+                *_, best = path.read_text(encoding="utf-8").split()  # the line of the cost is last
+                found[path.stem] = Reference(float(best), BEST_KNOWN)
         for row in _table(self._data, "cvrp_lkh_costs.csv"):
             name = f"paper-cvrp{row['n']}-{row['index']}"
             found[name] = Reference(float(row["lkh3_cost"]), LKH3)

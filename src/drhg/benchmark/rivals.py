@@ -13,7 +13,7 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import connection, get_context
 from typing import Any, TypeAlias
@@ -23,11 +23,14 @@ import numpy as np
 from drhg.benchmark.rows import FAILED, LATE, OK
 from drhg.errors import DrhgError, SolutionError
 from drhg.problem import Cost, Instance, Ints, Metric, Solution, check, cost, not_known
+from drhg.repair.solvers import SmallProblem
 
 Routes: TypeAlias = list[list[int]]
 Prepare: TypeAlias = Callable[[Instance, float, int, int], Callable[[], Routes]]
 
 LARGEST_FAST_TSP = 65_535  # distances of fast_tsp are 16 bits wide
+LATEST = 1e9  # where no window of the depot ends the day
+WINDOWS = ("asymmetric", "durations", "services", "windows")
 SCALE = 10_000  # unrounded distances become whole numbers so fine
 
 
@@ -44,6 +47,7 @@ class Rival:
     seeded: bool = False
     most: int = 12_000  # nodes, beyond which its matrix does not fit a usual machine
     licence: str = ""  # said in tables where it matters
+    known: tuple[str, ...] = ()  # the variants that its adapter passes on, see `problem.variants`
     prepare_seconds: float = 120.0  # that it may take to import and convert, before the clock runs
 
     @property
@@ -56,7 +60,7 @@ class Rival:
             return f"does not solve a {instance.problem.upper()}"
         if instance.n > self.most:
             return f"takes at most {self.most:,} nodes"
-        if why := not_known("its adapter", instance):
+        if why := not_known("its adapter", instance, self.known):
             return why
         if instance.fixed_edges:
             return "knows no fixed edges"
@@ -99,18 +103,39 @@ def _prepared(
     name: str, largest: int | None, instance: Instance, seconds: float, seed: int, threads: int
 ) -> Callable[[], Routes]:
     """Prepare a library for an instance; its answer comes back in the instance's node numbers."""
-    from drhg.repair.solvers import SOLVERS, SmallProblem
+    from drhg.repair.solvers import SOLVERS
 
     order = _depot_first(instance) if instance.is_cvrp else np.arange(instance.n)
-    small = SmallProblem(
-        distances(instance, largest)[np.ix_(order, order)],
-        None if instance.demand is None else instance.demand[order],
-        instance.capacity or 0,
-        instance.vehicles,
-        xy=None if instance.xy is None else instance.xy[order],
+    small = _with_times(
+        instance,
+        order,
+        SmallProblem(
+            distances(instance, largest)[np.ix_(order, order)],
+            None if instance.demand is None else instance.demand[order],
+            instance.capacity or 0,
+            instance.vehicles,
+            xy=None if instance.xy is None else instance.xy[order],
+        ),
     )
     run = SOLVERS[name].prepare(small, seconds, seed, threads)
     return lambda: [[int(order[i]) for i in route] for route in run()]
+
+
+def _with_times(instance: Instance, order: Ints, small: SmallProblem) -> SmallProblem:
+    """The same with windows, service and travel times, in whole numbers as fine as distances."""
+    if instance.windows is None:
+        return small
+    scale = 1.0 if instance.integral else float(SCALE)
+    nodes = np.arange(instance.n)
+    times = np.stack([instance.travel_time(k, nodes) for k in nodes])
+    latest = instance.closes[instance.depot]  # a window without an end closes with the depot
+    windows = np.minimum(instance.windows, latest if np.isfinite(latest) else LATEST)
+    return replace(
+        small,
+        times=np.rint(times * scale).astype(np.int64)[np.ix_(order, order)],
+        windows=np.rint(windows * scale).astype(np.int64)[order],
+        service=np.rint(instance.services * scale).astype(np.int64)[order],
+    )
 
 
 def _adapter(name: str, largest: int | None = None) -> Prepare:
@@ -128,8 +153,16 @@ RIVALS = {
         Rival(
             "fast_tsp", "fast_tsp", _adapter("fast_tsp", LARGEST_FAST_TSP), tours=True, threads=True
         ),
-        Rival("ortools", "ortools", _adapter("ortools"), tours=True, routes=True, most=5_000),
-        Rival("pyvrp", "pyvrp", _adapter("pyvrp"), routes=True, seeded=True),
+        Rival(
+            "ortools",
+            "ortools",
+            _adapter("ortools"),
+            tours=True,
+            routes=True,
+            most=5_000,
+            known=WINDOWS,
+        ),
+        Rival("pyvrp", "pyvrp", _adapter("pyvrp"), routes=True, seeded=True, known=WINDOWS),
         Rival("hygese", "hygese", _adapter("hygese"), routes=True, seeded=True),
         Rival(
             "elkai", "elkai", _adapter("elkai"), tours=True, most=3_000, licence="academic use only"
@@ -291,6 +324,4 @@ def unrounded(instance: Instance, solution: Solution) -> float | None:
     """The paper's measure of library instances: the same solution with unrounded distances."""
     if instance.metric not in (Metric.EUC_2D, Metric.CEIL_2D):
         return None
-    from dataclasses import replace
-
     return float(cost(replace(instance, metric=Metric.EXACT), solution))

@@ -19,7 +19,7 @@ from drhg.benchmark.published import published
 from drhg.benchmark.references import References
 from drhg.benchmark.rivals import RIVALS, Rival
 from drhg.errors import DrhgError
-from drhg.problem import Instance
+from drhg.problem import Instance, Metric
 
 NETS = Path("benchmarks/nets")
 
@@ -432,6 +432,37 @@ def _chosen_cvrplib(*names: str) -> Part:
     return Part("X", load, quick=names[:2], seconds=lambda instance: 10.0, rule="10 s")
 
 
+WINDOWS10 = tuple(
+    f"{kind}_10_{number}"
+    for kind, number in (("C1", 3), ("C1", 9), ("C2", 7), ("C2", 9), ("R1", 1), ("R1", 5),
+                         ("R2", 1), ("R2", 7), ("RC1", 3), ("RC2", 7))
+)  # fmt: skip
+
+
+def _windows(n: int) -> Part:
+    """Two instances of each of Solomon's kinds, of our own generator."""
+
+    def load(choice: Choice) -> list[Instance]:
+        from drhg.problem.generate_windows import LAWS, windows_vrp
+
+        return [windows_vrp(kind, n, seed) for seed in range(2) for kind in LAWS]
+
+    quick = tuple(f"{kind}-{n}-s0" for kind in ("R1", "C2", "RC2"))
+    return Part(f"VRPTW{n}", load, None, quick, lambda instance: 10.0, "10 s")
+
+
+def _gehring_homberger() -> Part:
+    """Instances of 1,000 customers; distances are cut to a tenth, and vehicles are free."""
+
+    def load(choice: Choice) -> list[Instance]:
+        from drhg.files.registry import read
+
+        found = [read(choice.where() / "vrptw" / f"{name}.vrp") for name in WINDOWS10]
+        return [replace(one, metric=Metric.TRUNC1, vehicles=None) for one in found]
+
+    return Part("VRPTW1K", load, None, ("R1_10_5", "C2_10_9"), lambda instance: 60.0, "60 s")
+
+
 SUITES = {
     suite.name: suite
     for suite in (
@@ -488,6 +519,10 @@ SUITES = {
                _fleet_part("E", "E-n101-k8"), _fleet_part("F", "F-n135-k7"),
                _fleet_part("M", "M-n200-k16"), _fleet_part("P", "P-n55-k8")),
               notes=("As many vehicles as the name of the instance says.",)),
+        Suite("vrptw", (_windows(100), _windows(200), _gehring_homberger()),
+              notes=("Time windows. VRPTW100 and VRPTW200 are of our own generator; VRPTW1K are "
+                     "ten instances of Gehring and Homberger with best known plans. Distances "
+                     "are cut to a tenth (the DIMACS rule), and only they count.",)),
         Suite("tour-methods",
               (_sized("uniform", 1000, 4, 2, 5.0), _sized("clustered", 1000, 4, 2, 5.0)),
               compared(

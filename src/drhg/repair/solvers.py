@@ -33,8 +33,10 @@ class SmallProblem:
     capacity: int = 0
     vehicles: int | None = None
     lengths: Matrix | None = None  # what counts for `max_length`, if that is not the matrix
-    service: Ints | None = None  # (N,), the same
+    service: Ints | None = None  # (N,), the same; counts for windows, too
     max_length: int = 0  # of a route, if lengths are given
+    times: Matrix | None = None  # how long ways take, if there are time windows
+    windows: Matrix | None = None  # (N, 2), when service begins; place 0's is the horizon
     xy: Floats | None = None
     start: Sequence[Sequence[int]] | None = None  # routes to improve
 
@@ -70,7 +72,8 @@ def prepare_ortools(
     n, fleet = len(problem.matrix), 1
     if problem.demand is not None:
         full = -(-int(problem.demand.sum()) // problem.capacity)
-        fleet = problem.vehicles or min(n - 1, full + max(5, full // 4))  # spare ones cost nothing
+        most = full + max(5, full // 4) if problem.windows is None else 2 * full + 10
+        fleet = problem.vehicles or min(n - 1, most)  # spare ones cost nothing
     manager = pywrapcp.RoutingIndexManager(n, fleet, 0)
     model = pywrapcp.RoutingModel(manager)
     model.SetArcCostEvaluatorOfAllVehicles(model.RegisterTransitMatrix(problem.matrix.tolist()))
@@ -78,12 +81,16 @@ def prepare_ortools(
         carried = model.RegisterUnaryTransitVector(problem.demand.tolist())
         limits = [problem.capacity] * fleet
         model.AddDimensionWithVehicleCapacity(carried, 0, limits, True, "load")
+    if problem.windows is not None:
+        _add_times(manager, model, problem, fleet)
     parameters = pywrapcp.DefaultRoutingSearchParameters()
     first, meta = (
         routing_enums_pb2.FirstSolutionStrategy,
         routing_enums_pb2.LocalSearchMetaheuristic,
     )
     tour, routes = first.PATH_CHEAPEST_ARC, first.SAVINGS
+    if problem.windows is not None:
+        routes = first.PARALLEL_CHEAPEST_INSERTION
     parameters.first_solution_strategy = tour if problem.demand is None else routes
     parameters.local_search_metaheuristic = meta.GUIDED_LOCAL_SEARCH
     parameters.time_limit.FromMilliseconds(max(1, int(1000 * seconds)))
@@ -104,6 +111,24 @@ def prepare_ortools(
     return run
 
 
+def _add_times(manager: Any, model: Any, problem: SmallProblem, fleet: int) -> None:
+    """Time windows for OR-Tools: a vehicle may wait as long as it likes."""
+    assert problem.windows is not None
+    assert problem.times is not None
+    service = np.zeros(len(problem.matrix), np.int64) if problem.service is None else (
+        problem.service
+    )  # fmt: skip
+    taken = model.RegisterTransitMatrix((problem.times + service[:, None]).tolist())
+    horizon = int(problem.windows[0, 1])
+    model.AddDimension(taken, horizon, horizon, False, "time")
+    time = model.GetDimensionOrDie("time")
+    for node, (opens, closes) in enumerate(problem.windows.tolist()):
+        if node > 0:
+            time.CumulVar(manager.NodeToIndex(node)).SetRange(opens, min(closes, horizon))
+    for vehicle in range(fleet):
+        time.CumulVar(model.Start(vehicle)).SetRange(int(problem.windows[0, 0]), horizon)
+
+
 def prepare_pyvrp(
     problem: SmallProblem, seconds: float, seed: int, threads: int
 ) -> Callable[[], Routes]:
@@ -115,12 +140,18 @@ def prepare_pyvrp(
     demand = problem.demand.tolist()
     service = [0] * n if problem.service is None else problem.service.tolist()
     lengths, limit = np.zeros_like(problem.matrix), {}
+    windows: list[dict[str, int]] = [{}] * n
     if problem.lengths is not None:
         lengths, limit = problem.lengths, {"shift_duration": problem.max_length}
+    if problem.windows is not None and problem.times is not None:
+        lengths = problem.times
+        windows = [{"tw_early": a, "tw_late": b} for a, b in problem.windows.tolist()]
+        limit = windows[0]
     data = pyvrp.ProblemData(
         locations=[pyvrp.Location(float(x), float(y)) for x, y in points],
         clients=[
-            pyvrp.Client(i, delivery=[demand[i]], service_duration=service[i]) for i in range(1, n)
+            pyvrp.Client(i, delivery=[demand[i]], service_duration=service[i], **windows[i])
+            for i in range(1, n)
         ],
         depots=[pyvrp.Depot(0)],
         vehicle_types=[pyvrp.VehicleType(problem.vehicles or n - 1, [problem.capacity], **limit)],
