@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import drhg
+from drhg.problem.generate_windows import windows_vrp
 
 FILE = Path(__file__).with_name("trajectories.json")
 
@@ -51,6 +52,21 @@ def _limited(n: int) -> drhg.Instance:
     assert instance.capacity is not None
     fleet = -(-int(instance.demand.sum()) // instance.capacity)
     return replace(instance, vehicles=fleet + 2, max_distance=4000.0, service_time=10.0)
+
+
+def _one_way(n: int) -> drhg.Instance:
+    """Distances that depend on the direction."""
+    flat = _cvrp_matrix(n)
+    assert flat.matrix is not None
+    uphill = np.triu(np.ones((flat.n, flat.n), np.int64))
+    return replace(flat, matrix=flat.matrix + uphill * (flat.matrix // 3))
+
+
+def _shifts(n: int) -> drhg.Instance:
+    """Windows, goods that are released during the day, and routes of limited duration."""
+    instance = windows_vrp("R2", n, seed=n)
+    release = np.where(np.arange(instance.n) % 4 == 1, instance.opens / 2, 0.0)
+    return replace(instance, release=release, max_duration=400.0)
 
 
 def _cvrp_matrix(n: int) -> drhg.Instance:
@@ -97,6 +113,14 @@ CASES: dict[str, tuple[Callable[[], drhg.Instance], dict[str, Any]]] = {
     ),
     "routes-limited": (lambda: _limited(120), {"max_iters": 30_000}),
     "routes-matrix": (lambda: _cvrp_matrix(90), {"max_iters": 20_000}),
+    "routes-windows-100": (lambda: windows_vrp("RC1", 100, 2), {"max_iters": 20_000}),
+    "routes-windows-700-shared": (
+        lambda: windows_vrp("R2", 700, 3),
+        {"max_iters": 20_000, "threads": 2},
+    ),
+    "routes-one-way": (lambda: _one_way(80), {"max_iters": 20_000}),
+    "routes-open": (lambda: replace(drhg.x_cvrp(90, seed=2), returns=False), {"max_iters": 20_000}),
+    "routes-shifts": (lambda: _shifts(80), {"max_iters": 20_000}),
     "regions-local": (lambda: drhg.uniform_tsp(300, seed=7), {"method": "local", "max_iters": 150}),
     "regions-insertion": (
         lambda: drhg.uniform_tsp(300, seed=7),

@@ -174,7 +174,7 @@ class AnnealingParams(Parameters):
 
 def rich_annealing() -> AnnealingParams:
     """Temperatures where there are windows and the like."""
-    return AnnealingParams(first_temperature=0.05, highest_temperature=1.0, last_temperature=0.02)
+    return AnnealingParams(first_temperature=0.1, highest_temperature=5.0, last_temperature=0.02)
 
 
 @dataclass(frozen=True)
