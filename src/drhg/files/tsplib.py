@@ -27,12 +27,13 @@ from drhg.problem.arguments import LARGEST_EXACT
 from drhg.problem.fields import ROUNDING_NOISE
 
 _CVRP_KEYWORDS = {"CAPACITY", "VEHICLES", "DISTANCE", "SERVICE_TIME"}
+_TIME_SECTIONS = {"TIME_WINDOW_SECTION", "SERVICE_TIME_SECTION"}
 _CVRP_SECTIONS = {"DEMAND_SECTION", "DEPOT_SECTION"}
 _KEYWORDS = _CVRP_KEYWORDS | {
     "NAME", "COMMENT", "TYPE", "DIMENSION", "EDGE_WEIGHT_TYPE", "EDGE_WEIGHT_FORMAT",
     "NODE_COORD_TYPE", "DISPLAY_DATA_TYPE",
 }  # fmt: skip
-_SECTIONS = _CVRP_SECTIONS | {
+_SECTIONS = _CVRP_SECTIONS | _TIME_SECTIONS | {
     "NODE_COORD_SECTION", "DISPLAY_DATA_SECTION", "EDGE_WEIGHT_SECTION", "FIXED_EDGES_SECTION",
     "TOUR_SECTION",
 }  # fmt: skip
@@ -51,11 +52,13 @@ _HALVES: dict[str, tuple[Callable[..., Any], int]] = {
 UNROUNDED = "Distances are not rounded. EXACT is a keyword of drhg, which other programs may refuse"
 
 # A word in an error of `Instance`, and the part of the file it is about; the first match counts.
-_BLAME = {
-    "vehicles": "VEHICLES", "demand": "DEMAND_SECTION", "capacity": "CAPACITY",
-    "fixed edge": "FIXED_EDGES_SECTION", "max_distance": "DISTANCE", "service_time": "SERVICE_TIME",
-    "distance": "EDGE_WEIGHT_SECTION", "": "NODE_COORD_SECTION",
-}  # fmt: skip
+_BLAME = (
+    ("window", "TIME_WINDOW_SECTION"), ("service_time", "SERVICE_TIME_SECTION"),
+    ("vehicles", "VEHICLES"), ("demand", "DEMAND_SECTION"), ("capacity", "CAPACITY"),
+    ("fixed edge", "FIXED_EDGES_SECTION"), ("max_distance", "DISTANCE"),
+    ("service_time", "SERVICE_TIME"), ("distance", "EDGE_WEIGHT_SECTION"),
+    ("", "NODE_COORD_SECTION"),
+)  # fmt: skip
 
 _KEY_LINE = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*)[ \t]*(:?)[ \t]*(.*)")
 _NEXT_KEY = re.compile(rb"\n[ \t]*[A-Za-z_]")
@@ -290,10 +293,14 @@ def parse(text: str | bytes, *, file: str | None = None) -> Instance:
     5.0
     """
     with errors_as(InstanceError, file):
-        doc = _scan(text, ("TSP", "CVRP"))
+        doc = _scan(text, ("TSP", "CVRP", "VRPTW"))
         doc.require("DIMENSION", "EDGE_WEIGHT_TYPE")
         doc.refuse({"TOUR_SECTION"}, "an instance")
-        is_cvrp = doc.values["TYPE"] == "CVRP"
+        is_cvrp = doc.values["TYPE"] != "TSP"
+        if doc.values["TYPE"] == "VRPTW":
+            doc.require("TIME_WINDOW_SECTION")
+        else:
+            doc.refuse(_TIME_SECTIONS, f"a {doc.values['TYPE']}")
         if is_cvrp:
             doc.require("CAPACITY", "DEMAND_SECTION", "DEPOT_SECTION")
         else:
@@ -399,15 +406,29 @@ def _vehicles(doc: _Document) -> dict[str, Any]:
     for name, key in (("max_distance", "DISTANCE"), ("service_time", "SERVICE_TIME")):
         if key in doc.lines:
             fields[name] = _header_number(doc, key)
+    return fields | _times(doc)
+
+
+def _times(doc: _Document) -> dict[str, Any]:
+    """The fields of a VRPTW: windows, and service times if every node has one of its own."""
+    fields: dict[str, Any] = {}
+    if "TIME_WINDOW_SECTION" in doc.lines:
+        fields["windows"] = _table(doc, "TIME_WINDOW_SECTION", 2)
+    if "SERVICE_TIME_SECTION" in doc.lines:
+        doc.refuse({"SERVICE_TIME"}, "an instance with a SERVICE_TIME_SECTION")
+        fields["service_time"] = _table(doc, "SERVICE_TIME_SECTION", 1)[:, 0]
     return fields
 
 
 def _blamed(doc: _Document, reason: str) -> int:
     """The line that an error of `Instance` is about, as far as its words tell."""
-    key = next((k for word, k in _BLAME.items() if word in reason and k in doc.lines), None)
+    key = next((k for word, k in _BLAME if word in reason and k in doc.lines), None)
     if key is None:
         return doc.last_line
-    width = {"DEMAND_SECTION": 2, "NODE_COORD_SECTION": 3}.get(key)
+    width = {
+        "DEMAND_SECTION": 2, "NODE_COORD_SECTION": 3, "TIME_WINDOW_SECTION": 3,
+        "SERVICE_TIME_SECTION": 2,
+    }.get(key)  # fmt: skip
     node = re.search(r"\bnode ([0-9]+) of the file", reason)
     if node is None or width is None:
         return doc.lines[key]
@@ -454,7 +475,10 @@ def format_instance(instance: Instance) -> str:
 
     Only the nodes' names and the meaning of coordinates beside a matrix have no place in it.
     """
-    refuse_variants(instance, "this kind of file", ("fixed",))
+    timed = instance.windows is not None and bool(np.isfinite(instance.windows).all())
+    refuse_variants(
+        instance, "this kind of file", ("fixed", "windows", "services") if timed else ("fixed",)
+    )
     explicit, scale = instance.matrix is not None, instance.demand_scale
     out = [f"NAME: {one_line(instance.name)}"]
     if instance.comment:
@@ -470,7 +494,7 @@ def format_instance(instance: Instance) -> str:
         out.append(f"VEHICLES: {instance.vehicles}")
     if instance.max_distance is not None:
         out.append(f"DISTANCE: {_shortest(instance.max_distance)}")
-    if instance.common_service:
+    if instance.common_service > 0.0:  # not if they differ
         out.append(f"SERVICE_TIME: {_shortest(instance.common_service)}")
     if instance.fixed_edges:
         out += ["FIXED_EDGES_SECTION", *(f"{a + 1} {b + 1}" for a, b in instance.fixed_edges), "-1"]
@@ -485,6 +509,13 @@ def format_instance(instance: Instance) -> str:
         demands = enumerate(instance.demand.tolist(), start=1)
         out += ["DEMAND_SECTION", *(f"{i} {_decimal(d, scale)}" for i, d in demands)]
         out += ["DEPOT_SECTION", str(instance.depot + 1), "-1"]
+    if instance.windows is not None:
+        windows = enumerate(instance.windows.tolist(), start=1)
+        out.append("TIME_WINDOW_SECTION")
+        out += [f"{i} {_shortest(a)} {_shortest(b)}" for i, (a, b) in windows]
+    if isinstance(instance.service_time, np.ndarray):
+        services = enumerate(instance.service_time.tolist(), start=1)
+        out += ["SERVICE_TIME_SECTION", *(f"{i} {_shortest(time)}" for i, time in services)]
     return "\n".join([*out, "EOF", ""])
 
 
