@@ -33,7 +33,7 @@ def test_the_paper_is_taken_to_the_letter() -> None:
 
 def test_settings_make_what_python_makes() -> None:
     assert built("neural", "repair.alternatives=2", instance=ROUTES) == drhg.Regions(
-        repair=drhg.Neural(alternatives=2)
+        repair=drhg.Neural(alternatives=2), walks=4, sharing=drhg.Sharing(every=4)
     )
     assert built("neural", "accept=improve", "walks=3", "sharing.every=9") == drhg.Regions(
         repair=drhg.Neural(), walks=3, regions_per_step=2, sharing=drhg.Sharing(every=9)

@@ -533,6 +533,16 @@ def test_tours_and_routes_are_batches_of_their_own() -> None:
 
 
 @pytest.mark.compiled
+def test_sizes_that_get_other_strategies_are_batches_of_their_own() -> None:
+    """Each is solved as it would be alone, although the named method chooses walks by the size."""
+    instances = [drhg.uniform_tsp(n, seed=n) for n in (160, 30, 170)]
+    together = drhg.solve_many(instances, method="neural", max_iters=10, seed=2, threads=1)
+    for instance, result in zip(instances, together, strict=True):
+        alone = drhg.solve(instance, method="neural", max_iters=10, seed=2, threads=1)
+        assert result.solution == alone.solution
+
+
+@pytest.mark.compiled
 def test_jobs_are_the_size_of_a_batch() -> None:
     repair, sizes = small(), []
     together = repair.together

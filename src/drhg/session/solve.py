@@ -169,12 +169,20 @@ def _together(strategy: Strategy) -> bool:
 def _groups(
     instances: Sequence[Instance], strategies: Sequence[Strategy], jobs: int | None
 ) -> list[list[int]]:
-    """The instances of each session: batches of `jobs` of one kind, or every one alone."""
+    """The instances of each session: batches of `jobs` with the same strategy, or each alone."""
+    kinds: list[list[int]] = []
+    for i, (instance, strategy) in enumerate(zip(instances, strategies, strict=True)):
+        for kind in kinds:
+            same = instance.is_cvrp == instances[kind[0]].is_cvrp
+            if same and strategy == strategies[kind[0]]:
+                kind.append(i)
+                break
+        else:
+            kinds.append([i])
     groups: list[list[int]] = []
-    for is_cvrp in (False, True):
-        kind = [i for i, instance in enumerate(instances) if instance.is_cvrp == is_cvrp]
-        batch = (jobs or len(kind)) if all(_together(strategies[i]) for i in kind) else 1
-        groups += [kind[a : a + batch] for a in range(0, len(kind), max(1, batch))]
+    for kind in kinds:
+        batch = (jobs or len(kind)) if _together(strategies[kind[0]]) else 1
+        groups += [kind[a : a + batch] for a in range(0, len(kind), batch)]
     return groups
 
 
