@@ -914,7 +914,8 @@ def locks_broken(instance: Instance, solution: Solution) -> bool:
         return True
     by = dict(zip(solution.vehicles, routes, strict=True))
     return (
-        any(by.get(v, [])[: len(path)] != list(path) for v, path in locks.driven)
+        max(by, default=0) > (instance.vehicles or max(by, default=0))
+        or any(by.get(v, [])[: len(path)] != list(path) for v, path in locks.driven)
         or any(by.get(v, []) != list(path) for v, path in locks.frozen)
         or any(i not in by.get(v, []) for i, v in locks.pinned)
         or any(i in by.get(v, []) for i, v in locks.forbidden)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from drhg.files.stops import read_table
     from drhg.kernels.warmup import WarmupProgress, warmup
     from drhg.plans.explain import Explanation, explain
+    from drhg.plans.replan import Replanned, replan
+    from drhg.plans.surroundings import ReplanParams
     from drhg.problem import (
         Instance,
         Locks,
@@ -67,6 +69,9 @@ _LAZY = {
     "tsp": "problem",
     "Explanation": "plans.explain",
     "explain": "plans.explain",
+    "Replanned": "plans.replan",
+    "replan": "plans.replan",
+    "ReplanParams": "plans.surroundings",
     "vrp": "problem",
     "schedule": "problem",
     "RouteSchedule": "problem",
@@ -146,6 +151,8 @@ __all__ = [
     "PopulationParams",
     "Progress",
     "Regions",
+    "ReplanParams",
+    "Replanned",
     "Result",
     "RoadMatrix",
     "RoadParams",
@@ -173,6 +180,7 @@ __all__ = [
     "read",
     "read_solution",
     "read_table",
+    "replan",
     "road_matrix",
     "schedule",
     "solve",

@@ -21,6 +21,7 @@ from drhg.cli import (
     matrix,
     mcp,
     plot,
+    replan,
     serve,
     solve,
     training,
@@ -66,7 +67,8 @@ app = App(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    solve, check, explain, convert, matrix, generate, plot, serve, mcp, bench, training, warming,
+    solve, check, explain, replan, convert, matrix, generate, plot, serve, mcp, bench, training,
+    warming,
 ):  # fmt: skip
     app.add_typer(command.app)
 

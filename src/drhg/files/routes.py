@@ -165,6 +165,27 @@ def parse_routes(data: bytes, instance: Instance, *, file: str | None = None) ->
         return Solution(list(routes.values()), _vehicles(table, place.get("vehicle"), numbers[0]))
 
 
+def parse_named_plan(data: bytes, *, file: str | None = None) -> tuple[Solution, tuple[str, ...]]:
+    """The routes of a CSV and the names in it, whatever the instance: nodes are places of names."""
+    with errors_as(SolutionError, file):
+        table = parse_table(data)
+        place = {heading.casefold(): i for i, heading in enumerate(table.header)}
+        missing = [one for one in ("route", "position", "name") if one not in place]
+        if missing:
+            fail(f"no column {quoted(missing[0])}; needed: route, position and name", 1)
+        names = tuple(cell.strip() for cell in table.columns[place["name"]])
+        first: dict[str, int] = {}
+        for name, line in zip(names, table.lines, strict=True):
+            if first.setdefault(name, line) != line:
+                fail(f"{quoted(name)} is also on line {first[name]}", line)
+        route, position = (_whole(table, place[key]) for key in ("route", "position"))
+        routes: dict[int, list[int]] = {}
+        for at in sorted(range(len(table)), key=lambda row: (route[row], position[row])):
+            routes.setdefault(route[at], []).append(at)
+        drivers = _vehicles(table, place.get("vehicle"), route)
+        return Solution(list(routes.values()), drivers), names
+
+
 def _vehicles(table: Table, at: int | None, routes: list[int]) -> list[int] | None:
     """Who drives each route, if a column says so: the same on all its rows."""
     if at is None:

@@ -113,9 +113,6 @@ def _route_violations(instance: Instance, solution: Solution) -> list[str]:
             found.append(f"route {r + 1} is {lengths[r]:g} long, {allowed}")
     if instance.vehicles is not None and len(routes) > instance.vehicles:
         found.append(f"{len(routes)} routes, but only {instance.vehicles} vehicles")
-    elif instance.vehicles is not None and max(solution.vehicles or (0,)) > instance.vehicles:
-        last = max(solution.vehicles or (0,))
-        found.append(f"vehicle {last} drives, but there are only {instance.vehicles}")
     if instance.windows is not None or instance.max_duration is not None:
         for number, route in enumerate(schedule(instance, solution), start=1):
             found += _late(instance, number, route)
@@ -167,6 +164,9 @@ def _broken_locks(instance: Instance, solution: Solution) -> list[str]:
         return found
     if solution.vehicles is None:
         return [*found, "locks name vehicles, but the plan does not say who drives which route"]
+    if instance.vehicles is not None and max(solution.vehicles, default=0) > instance.vehicles:
+        last = max(solution.vehicles)
+        found.append(f"vehicle {last} drives, but there are only {instance.vehicles}")
     driver = {node: solution.vehicles[r] for node, r in number.items()}
     route_of = dict(zip(solution.vehicles, solution.routes, strict=True))
     nothing = np.zeros(0, np.int64)
