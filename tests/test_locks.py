@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import pickle
 from dataclasses import replace
@@ -13,7 +14,7 @@ import pytest
 import reference as ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from soak import upto
+from soak import cases, upto
 
 import drhg
 from drhg.errors import DrhgError, InstanceError, SolutionError
@@ -216,3 +217,90 @@ def test_files_keep_locks_and_vehicles(case: tuple[Instance, Solution]) -> None:
 def test_formats_without_a_place_for_locks_refuse_them(tmp_path: Path) -> None:
     with pytest.raises(DrhgError, match="locks; write the instance as"):
         write_instance(tmp_path / "a.csv", task(locks=Locks(pinned={1: 1})))
+
+
+# --- searches -------------------------------------------------------------------------------------
+
+
+def solved(instance: Instance, **options: Any) -> Solution:
+    """What `solve` finds, checked; customers may be left out, but no lock is broken."""
+    result = drhg.solve(instance, threads=1, **options)
+    broken = [one for one in check(instance, result.solution) if "is not visited" not in one]
+    assert result.unplaced or broken == []
+    assert result.cost == pytest.approx(
+        ref.cost(instance, [r.tolist() for r in result.solution.routes])
+    )
+    if not result.unplaced:
+        assert not ref.locks_broken(instance, result.solution)
+    return result.solution
+
+
+@pytest.mark.parametrize("block", range(cases(3, 100)))
+def test_locks_are_never_broken(block: int) -> None:
+    """1,000 random problems with random consistent locks in `make soak`, 30 here."""
+    for seed in range(10 * block, 10 * block + 10):
+        rng = np.random.default_rng(seed)
+        metric = [Metric.EXACT, Metric.EUC_2D, Metric.EXPLICIT][int(rng.integers(3))]
+        free, routes = ref.random_plan(
+            rng, int(rng.integers(1, 25)), ref.SHAPES[int(rng.integers(len(ref.SHAPES)))], metric,
+            limit=bool(rng.random() < 0.3), fleet=bool(rng.random() < 0.5),
+        )  # fmt: skip
+        instance, known = ref.random_locks(rng, free, routes, float(rng.choice([0.2, 0.5, 1.0])))
+        solved(instance, max_iters=100, seed=seed)
+        if instance.locks is not None or instance.fixed_edges:
+            better = solved(instance, max_iters=100, seed=seed, start=known)
+            assert drhg.cost(instance, better) <= drhg.cost(instance, known) + 1e-6
+
+
+def test_a_search_with_locks_finds_the_best_plan() -> None:
+    """Among all plans of few customers with any vehicles that keep the locks."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        free, routes = ref.random_plan(rng, 4, "uniform", Metric.EXACT, fleet=True)
+        instance, _ = ref.random_locks(rng, free, routes, 0.5)
+        best = np.inf
+        fleet = range(1, (instance.vehicles or 1) + 1)
+        for plan in ref.all_plans([i for i in range(instance.n) if i != instance.depot]):
+            for numbers in itertools.permutations(fleet, len(plan)):
+                for turned in itertools.product((1, -1), repeat=len(plan)):
+                    one = Solution([r[::t] for r, t in zip(plan, turned, strict=True)], numbers)
+                    if drhg.cost(instance, one) < best and check(instance, one) == []:
+                        best = float(drhg.cost(instance, one))
+        found = solved(instance, max_iters=3000, seed=seed)
+        assert drhg.cost(instance, found) == pytest.approx(best)
+
+
+def test_everything_locked_is_solved_already() -> None:
+    instance = task(locks=Locks(frozen={1: [1, 2], 3: [3, 4]}, driven={2: [5]}))
+    found = solved(instance, max_iters=10)
+    assert dict(zip(found.vehicles or (), (r.tolist() for r in found.routes), strict=True)) == {
+        1: [1, 2], 2: [5], 3: [3, 4],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["neural", "paper", "local", "insertion", "library", "hybrid"])
+def test_methods_that_cannot_hold_locks_refuse_them_by_name(method: str) -> None:
+    with pytest.raises(DrhgError, match=r"Regions does not know (fixed edges of routes|locks)"):
+        drhg.solve(task(locks=Locks(pinned={1: 1})), method=method, max_iters=1)
+    with pytest.raises(DrhgError, match="Regions does not know fixed edges of routes"):
+        drhg.solve(task(fixed_edges=[(1, 2)]), method=method, max_iters=1)
+
+
+def test_a_start_must_keep_the_locks() -> None:
+    instance = task(locks=Locks(pinned={1: 2}))
+    with pytest.raises(SolutionError, match="is not visited by vehicle 2"):
+        drhg.solve(instance, max_iters=1, start=Solution([[1], [2, 3], [4, 5]], [1, 2, 3]))
+    with pytest.raises(DrhgError, match="under way"):
+        drhg.solve(
+            replace(task(locks=Locks(driven={1: [1]})), windows=np.array([[0.0, 99.0]] * 6)),
+            max_iters=1,
+        )
+
+
+def test_locks_go_with_time_windows() -> None:
+    xy = [[0, 0], [0, 3], [4, 0], [0, 4]]
+    windows = [[0, 50], [5, 9], [0, 30], [0, 30]]
+    free = drhg.vrp(xy=xy, windows=windows, vehicles=2)
+    instance = replace(free, locks=Locks(pinned={1: 2, 2: 1}, forbidden=[(3, 2)]))
+    found = solved(instance, max_iters=200)
+    assert check(instance, found) == []

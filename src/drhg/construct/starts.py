@@ -19,7 +19,7 @@ from drhg.construct.fleet import (
 )
 from drhg.construct.params import USUAL, StartParams
 from drhg.errors import DrhgError
-from drhg.problem import Instance, Ints, Metric, Solution, on_sphere
+from drhg.problem import Instance, Ints, Metric, Solution, on_sphere, resolve
 from drhg.problem.tolerances import APART
 
 Start: TypeAlias = Callable[[Instance, int, StartParams], tuple[Solution, Ints]]
@@ -318,8 +318,19 @@ def alone(instance: Instance, seed: int = 0, params: StartParams = USUAL) -> tup
     """Every customer in a route of its own, as long as there are vehicles (for time windows)."""
     del seed, params
     customers = np.delete(np.arange(instance.n), instance.depot)
+    if instance.locks is not None or instance.fixed_edges:
+        return _begun(instance, customers)
     vehicles = len(customers) if instance.vehicles is None else instance.vehicles
     return Solution(list(customers[:vehicles, None])), customers[vehicles:]
+
+
+def _begun(instance: Instance, customers: Ints) -> tuple[Solution, Ints]:
+    """Of a problem with locks no more than the routes that are driven or frozen."""
+    found = resolve(instance)
+    routes = (*found.driven.items(), *found.frozen.items())
+    named = instance.locks is not None and instance.locks.vehicles > 0
+    plan = Solution([path for _, path in routes], [v for v, _ in routes] if named else None)
+    return plan, np.setdiff1d(customers, [node for _, path in routes for node in path])
 
 
 STARTS: dict[str, Start] = {

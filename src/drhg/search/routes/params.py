@@ -139,6 +139,9 @@ class PieceParams(Parameters):
     Crainic, Gendreau and Prins 2013: 0.2)."""
     lateness_weight: float = number(1.0, 0.0)
     """The same for being late (theirs: 1.0)."""
+    locked_walks: int = number(10, 1)
+    """Anneals of a problem with groups to keep together or chains: the first has half of the time,
+    in each of the others one group goes to another vehicle and some chains are turned."""
     all_pairs: int = number(2000, 1)
     """Customers up to which all pairs are ranked; beyond, only those that are near ..."""
     near_candidates: int = number(4, 1)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from drhg.kernels import warmup
-from drhg.problem import not_known
+from drhg.problem import not_known, variants_of
 from drhg.search.routes.params import (
     AnnealingParams,
     GeneticParams,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 RICH = ("asymmetric", "durations", "services", "windows", "release", "max_duration", "open")
+LOCKED = ("fixed", "locks")
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,14 @@ class Routes(Strategy):
         from drhg.search.routes.annealing import anneal_copies, anneal_together
         from drhg.search.routes.context import SearchContext, search_context
         from drhg.search.routes.genetic import genetic_search
+        from drhg.search.routes.locked import locked_search
         from drhg.search.routes.piece_context import piece_context
         from drhg.search.routes.schedule import AnnealingSchedule
         from drhg.search.routes.subproblems import improve_subproblems
 
+        if set(variants_of(task.instance)) & set(LOCKED):
+            with ThreadPoolExecutor(task.threads) as pool:
+                yield from locked_search(task, self, budget, pool)
         rich = task.instance.rich
         context = piece_context(task, self) if rich else search_context(task, self)
         plan = context.plan(task.start)
@@ -98,7 +103,10 @@ class Routes(Strategy):
         """Why an instance is not for this search, or None."""
         if not instance.is_cvrp:
             return "Routes is for a CVRP, and this is a TSP"
-        return not_known("Routes", instance, RICH)
+        timed = {"windows", "release", "max_duration"} & set(variants_of(instance))
+        if instance.locks is not None and instance.locks.driven and timed:
+            return "Routes does not know when a vehicle that is under way will be where"
+        return not_known("Routes", instance, (*RICH, *LOCKED))
 
     def spreads(self, instance: Instance) -> str | None:
         """Why a cluster cannot share this instance, or None: small plans are no matter of parts."""
