@@ -12,7 +12,7 @@ import numpy as np
 from drhg.hypergraph import Nearness
 from drhg.problem import Floats, Instance, Ints, Metric, Solution, cost
 from drhg.problem.parameters import Parameters, number
-from drhg.search.routes.params import RouteSizes
+from drhg.search.routes.params import AnnealingParams, RouteSizes
 from drhg.search.routes.strategy import Routes
 from drhg.search.strategy import Budget, task_of
 
@@ -36,7 +36,10 @@ class ReplanParams(Parameters):
     steps: int = number(1000, 0)
     """Steps of ruin and recreate around a change, if no time is given."""
     slices: int = number(10, 1)
-    """Temperatures of the annealing."""
+    """Temperatures of the annealing ..."""
+    first_temperature: float = number(0.03, 0.0)
+    """... of which the first is so many times the root of the steps per customer (see
+    `AnnealingParams`): less than when a plan is made, as this one is good but for its change."""
 
 
 class Clock(Budget):
@@ -158,7 +161,9 @@ class Surroundings:
         )
         best, low, left = start, np.inf, len(self.absent)
         known = float(cost(small, start))
-        for found in Routes(sizes=sizes).run(task_of(small, start, seed, 1), clock):
+        annealing = AnnealingParams(first_temperature=params.first_temperature)
+        search = Routes(sizes=sizes, annealing=annealing)
+        for found in search.run(task_of(small, start, seed, 1), clock):
             clock.done += found.iterations
             if found.cost < low - 1e-9 and (left or found.cost < known - 1e-9):
                 best, low, left = found.solution(), found.cost, 0
