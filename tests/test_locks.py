@@ -216,7 +216,7 @@ def test_files_keep_locks_and_vehicles(case: tuple[Instance, Solution]) -> None:
 
 def test_formats_without_a_place_for_locks_refuse_them(tmp_path: Path) -> None:
     with pytest.raises(DrhgError, match="locks; write the instance as"):
-        write_instance(tmp_path / "a.csv", task(locks=Locks(pinned={1: 1})))
+        write_instance(tmp_path / "a.vrp", task(metric="EUC_2D", locks=Locks(pinned={1: 1})))
 
 
 # --- searches -------------------------------------------------------------------------------------

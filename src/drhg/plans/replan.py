@@ -36,6 +36,7 @@ from drhg.problem import (
     shown,
     whole_number,
 )
+from drhg.problem.tolerances import GAIN, START_SLACK
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,7 @@ class _Replanning:
         stops = np.array([instance.depot, *route, instance.depot])
         length = float(np.sum(instance.distance(stops[:-1], stops[1:])))
         length += float(instance.services[route].sum())
-        return length <= instance.max_distance * (1 + 1e-9)
+        return length <= instance.max_distance * (1 + START_SLACK)
 
     def _savings(self, route: list[int]) -> Any:
         stops = np.array([self.instance.depot, *route, self.instance.depot])
@@ -311,7 +312,7 @@ class _Replanning:
         vehicles = self._drivers(routes, chosen)
         routes = [self._turned(route, v) for route, v in zip(routes, vehicles, strict=True)]
         fewer = len(left) < len(absent)
-        if fewer or (len(left) == len(absent) and self._price(routes, vehicles) < before - 1e-9):
+        if fewer or (len(left) == len(absent) and self._price(routes, vehicles) < before - GAIN):
             self._replace(chosen, routes, vehicles)
             self.absent = [one for one in self.absent if one not in near] + left
         return set(sub.nodes.tolist())

@@ -12,6 +12,7 @@ import numpy as np
 from drhg.hypergraph import Nearness
 from drhg.problem import Floats, Instance, Ints, Metric, Solution, cost
 from drhg.problem.parameters import Parameters, number
+from drhg.problem.tolerances import GAIN, NOT_ZERO
 from drhg.search.routes.params import AnnealingParams, RouteSizes
 from drhg.search.routes.strategy import Routes
 from drhg.search.strategy import Budget, task_of
@@ -54,7 +55,7 @@ class Clock(Budget):
 
     def fraction(self) -> float | None:
         if self._seconds is not None:
-            return min(1.0, (time.perf_counter() - self._begin) / max(1e-9, self._seconds))
+            return min(1.0, (time.perf_counter() - self._begin) / max(NOT_ZERO, self._seconds))
         assert self.max_iters is not None
         return min(1.0, self.done / max(1, self.max_iters))
 
@@ -165,7 +166,7 @@ class Surroundings:
         search = Routes(sizes=sizes, annealing=annealing)
         for found in search.run(task_of(small, start, seed, 1), clock):
             clock.done += found.iterations
-            if found.cost < low - 1e-9 and (left or found.cost < known - 1e-9):
+            if found.cost < low - GAIN and (left or found.cost < known - GAIN):
                 best, low, left = found.solution(), found.cost, 0
             if clock.over:
                 if left:  # the plan with fewest left out, if not all have found a place

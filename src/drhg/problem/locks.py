@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from drhg.errors import InstanceError
 from drhg.problem.arguments import from_zero, shown, whole_number
+from drhg.problem.tolerances import CHECK_SLACK
 
 if TYPE_CHECKING:
     from drhg.problem.instance import Instance
@@ -358,6 +359,6 @@ def _check_length(instance: Instance, word: str, vehicle: int, path: Path) -> No
     stops = [instance.depot, *path, *([instance.depot] if word == "frozen" else [])]
     length = float(instance.distance(stops[:-1], stops[1:]).sum())
     length += float(instance.services[list(path)].sum())
-    if length > instance.max_distance * (1 + 1e-9):
+    if length > instance.max_distance * (1 + CHECK_SLACK):
         _contradict(f"the {word} route of vehicle {vehicle} is {length:g} long",
                     f"routes may be {instance.max_distance:g} long")  # fmt: skip
