@@ -175,6 +175,17 @@ def test_clients_that_do_not_read(running: Service) -> None:
     assert sorted(seconds)[10] < 0.5
 
 
+@pytest.mark.soak
+def test_who_says_nothing_is_let_go(running: Service) -> None:
+    silent = [socket.create_connection(("127.0.0.1", running.port), 40) for _ in range(2)]
+    silent[1].sendall(b"GET /limits HTTP/1.1\r\nHost: loc")
+    for one in silent:
+        assert one.recv(1000) == b""
+    half = socket.create_connection(("127.0.0.1", running.port), 40)
+    half.sendall(b"POST /check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
+    assert b" 408 " in half.recv(1000)
+
+
 def test_whatever_is_sent_is_answered(running: Service) -> None:
     """Requests that follow the description, and many that do not."""
     schema = schemathesis.openapi.from_url(running.url + "/openapi.json")

@@ -11,14 +11,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving import Service, sent, service
+from soak import upto
 
 import drhg
 from drhg.files import to_json
@@ -429,6 +431,7 @@ def test_what_cannot_be_served_is_said(options: list[str], said: str) -> None:
 # --- parts ----------------------------------------------------------------------------------------
 
 
+@settings(max_examples=upto(60), deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 12), st.booleans())
 def test_changed_edges_are_those_of_a_plain_count(random: Any, n: int, routes: bool) -> None:
     def plan() -> drhg.Solution:
@@ -453,6 +456,13 @@ def test_changed_edges_are_those_of_a_plain_count(random: Any, n: int, routes: b
     added, removed = changed_edges(instance, old, new)
     assert Counter(map(tuple, added)) == edges(new) - edges(old)
     assert Counter(map(tuple, removed)) == edges(old) - edges(new)
+
+
+def test_open_routes_have_no_way_back() -> None:
+    path = drhg.tsp([[0, 0], [0, 1], [0, 2]], returns=False)
+    assert changed_edges(path, None, drhg.Solution([[0, 1, 2]])) == ([[0, 1], [1, 2]], [])
+    plan = replace(drhg.cvrp([[0, 0], [0, 1], [0, 2]], [0, 1, 1], 2), returns=False)
+    assert changed_edges(plan, None, drhg.Solution([[2, 1]])) == ([[0, 2], [1, 2]], [])
 
 
 def test_instances_survive_the_store() -> None:

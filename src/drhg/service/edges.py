@@ -14,7 +14,8 @@ Pairs: TypeAlias = list[list[int]]
 def changed_edges(instance: Instance, old: Solution | None, new: Solution) -> tuple[Pairs, Pairs]:
     """The edges that the new solution adds, and those that it removes; smaller node first.
 
-    A route of one customer has its edge to the depot twice, so an edge may stand here twice.
+    An open route or a path has no edge from its last node back. A route of one customer has its
+    edge to the depot twice, so an edge may stand here twice.
 
     >>> import drhg
     >>> square = drhg.tsp([[0, 0], [0, 1], [1, 1], [1, 0]])
@@ -38,6 +39,8 @@ def _keys(instance: Instance, solution: Solution) -> Ints:
     for route in solution.routes:
         stops = np.insert(route, 0, instance.depot) if instance.is_cvrp else route
         after = np.roll(stops, -1)
+        if not instance.returns:
+            stops, after = stops[:-1], after[:-1]
         found.append(np.minimum(stops, after) * instance.n + np.maximum(stops, after))
     return np.concatenate(found)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from drhg.problem import Instance, Solution, cost
+from drhg.errors import InstanceError
+from drhg.problem import Instance, Solution, cost, not_known
 
 REPAIRERS = ("local", "neural", "insertion")
 
@@ -32,6 +33,8 @@ def step_film(
     from drhg.search import repairers
     from drhg.service.edges import changed_edges
 
+    if why := not_known("a step of this loop", instance):
+        raise InstanceError(why)
     operator = repairers.OPERATORS[repair]()
     step = take_step(
         instance, solution, seed=seed, k=k, candidates=candidates,

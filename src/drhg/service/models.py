@@ -52,6 +52,13 @@ class Table(Asked):
         default=None, description="At most."
     )
     max_distance: Finite | None = Field(default=None, description="Of a route.")
+    max_duration: Finite | None = Field(
+        default=None, description="Of a route, in its unit of time."
+    )
+    returns: bool | None = Field(default=None, description="False: routes end at their last stop.")
+    speed: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        default=None, description="In km/h, for times from distances."
+    )
     depot: str | None = Field(
         default=None, description="The name of a stop; by default the first row."
     )
@@ -175,6 +182,7 @@ class Drawing(About):
     capacity: float | None
     names: list[str] | None
     integral: bool = Field(description="Whether costs are whole numbers.")
+    returns: bool = Field(description="Whether routes end where they began.")
 
 
 class Best(BaseModel):

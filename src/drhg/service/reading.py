@@ -80,4 +80,5 @@ def drawing_of(instance: Instance) -> dict[str, Any]:
         "capacity": None if capacity is None else capacity / scale,
         "names": None if instance.names is None else list(instance.names),
         "integral": instance.integral,
+        "returns": instance.returns,
     }

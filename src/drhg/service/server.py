@@ -28,8 +28,8 @@ class PatientProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._requests = 0
-        self._watch = self.loop.call_later(self.patience, self._look)
+        self._idle_since: object = self  # the last request when it was last looked at
+        self._watch = self.loop.call_later(self.patience / 2, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._watch.cancel()
@@ -38,11 +38,11 @@ class PatientProtocol(H11Protocol):
     def _look(self) -> None:
         """Close a connection on which no request has begun since the last look."""
         idle = self.cycle is None or self.cycle.response_complete
-        if idle and self._requests == id(self.cycle):
+        if idle and self._idle_since is self.cycle:
             self.transport.close()
             return
-        self._requests = id(self.cycle) if idle else 0
-        self._watch = self.loop.call_later(self.patience, self._look)
+        self._idle_since = self.cycle if idle else self
+        self._watch = self.loop.call_later(self.patience / 2, self._look)
 
 
 class Server(uvicorn.Server):

@@ -74,7 +74,7 @@ app.open = (problem, { keepCamera = false } = {}) => {
 
 function described({ n, depot, demand, capacity, x }) {
   const size = depot === null ? `${count(n)} stops, one tour` : `${count(n - 1)} customers, one depot`;
-  const load = demand ? `, vehicles carry ${count(capacity)}` : "";
+  const load = demand && capacity !== null ? `, vehicles carry ${count(capacity)}` : "";
   return size + load + (x ? "" : " (distances only, nothing to draw)");
 }
 

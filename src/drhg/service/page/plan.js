@@ -9,6 +9,7 @@ export class Plan {
     this.paths = [];
     this.stale = true;
     this.edges = 0;
+    this.exact = null; // the routes in their directions, once they are known
   }
 
   get solved() { return this.edges > 0; }
@@ -23,6 +24,7 @@ export class Plan {
     for (const [a, b] of removed) { this.drop(a, b); this.drop(b, a); }
     for (const [a, b] of added) { this.put(a, b); this.put(b, a); }
     this.edges += added.length - removed.length;
+    this.exact = null;
     this.stale = true;
   }
 
@@ -42,8 +44,10 @@ export class Plan {
     for (const route of routes) {
       const stops = this.routed ? [this.depot, ...route] : route;
       const added = stops.map((node, i) => [node, stops[(i + 1) % stops.length]]);
+      if (!this.returns) added.pop();
       if (stops.length > 1) this.change(added, []);
     }
+    this.exact = routes;
   }
 
   // The routes as lists of nodes, the depot left out; a tour is the only one.
@@ -68,7 +72,11 @@ export class Plan {
         if (!seen[i] && i !== depot && (next[2 * i] === depot || next[2 * i + 1] === depot)) walk(i, depot);
       }
       this.keepColours(paths);
-    } else if (this.edges) walk(0, next[0]);
+    } else if (this.edges) {
+      const end = this.returns ? -1 : next.findIndex((node) => node < 0) >> 1; // of a path
+      if (end >= 0) walk(end, -1);
+      else walk(0, next[0]);
+    }
     this.paths = paths;
     this.stale = false;
     return paths;
@@ -105,5 +113,8 @@ export class Plan {
 
   called(node) { return this.names ? this.names[node] : `stop ${node}`; }
 
-  solution() { return this.routed ? { routes: this.routes() } : { tour: this.routes()[0] }; }
+  solution() {
+    const routes = this.exact ?? this.routes();
+    return this.routed ? { routes } : { tour: routes[0] };
+  }
 }

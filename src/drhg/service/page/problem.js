@@ -14,6 +14,7 @@ export const drawingOf = (instance) => ({
   capacity: instance.capacity ?? null,
   names: null,
   integral: false,
+  returns: true,
 });
 
 // body: what requests hold; drawing: what plans are made of

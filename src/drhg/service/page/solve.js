@@ -254,6 +254,15 @@ export class Solve {
     if (run.cost === null) $("cost").textContent = "–";
     this.cards();
     this.lengths();
+    this.directions();
+  }
+
+  // Changes have no direction, which matters for time windows, open routes and one-way roads.
+  async directions() {
+    const { run, plan } = this;
+    if (!run.id || run.state === "gone") return;
+    const { best } = await api.get(`solves/${run.id}`).catch(() => ({}));
+    if (best && run === this.run) plan.exact = best.routes ?? [best.tour];
   }
 
   describe() {
@@ -334,7 +343,8 @@ export class Solve {
     $("routes").tBodies[0].replaceChildren(...rows.map((row) => {
       const dot = element("span", { className: "dot" });
       dot.style.background = routeColour(row.colour, dark);
-      const share = element("meter", { min: 0, max: this.plan.capacity, value: row.load, title: `${count(row.load)} of ${count(this.plan.capacity)}` });
+      const { capacity } = this.plan;
+      const share = capacity === null ? "" : element("meter", { min: 0, max: capacity, value: row.load, title: `${count(row.load)} of ${count(capacity)}` });
       const line = element("tr", { tabIndex: 0 },
         element("td", {}, dot, String(row.route)), element("td", { textContent: count(row.stops) }),
         element("td", {}, count(row.load), share), element("td", { textContent: row.distance === null ? "…" : shown(row.distance) }));

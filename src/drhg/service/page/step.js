@@ -30,7 +30,7 @@ export class Steps {
     const { problem } = this.app;
     this.film = null;
     [this.tried, this.kept, this.stage] = [0, 0, 0];
-    this.now = problem && !afresh && this.solve.plan?.solved ? this.solve.plan.routes().map((path) => [...path]) : null;
+    this.now = problem && !afresh && this.solve.plan?.solved ? [this.solve.plan.solution()].map(({ routes, tour }) => routes ?? [tour])[0] : null;
     this.begun = this.now ? this.solve.run?.cost ?? null : null;
     this.old = Boolean(this.now);
     this.plan = problem ? new Plan(problem.drawing) : null;

@@ -274,7 +274,7 @@ export class MapView {
         pen.strokeStyle = colour < 0 ? look.tour : routeColour(colour, look.dark);
         pen.globalAlpha = stands ? 1 : 0.16;
         pen.lineWidth = stands && this.picked >= 0 ? width + 1.2 : width;
-        const stops = plan.routed ? path : [...path, path[0]];
+        const stops = plan.routed || !plan.returns ? path : [...path, path[0]];
         for (let from = 0; from < stops.length - 1; from += STRETCH) {
           const to = Math.min(stops.length - 1, from + STRETCH);
           pen.beginPath();
@@ -288,7 +288,7 @@ export class MapView {
           pen.beginPath();
           pen.moveTo(px(path[0]), py(path[0]));
           pen.lineTo(px(plan.depot), py(plan.depot));
-          pen.lineTo(px(path.at(-1)), py(path.at(-1)));
+          if (plan.returns) pen.lineTo(px(path.at(-1)), py(path.at(-1)));
           pen.stroke();
         }
       }
