@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -221,14 +222,22 @@ def test_names_cover_no_other_name(tmp_path: Path) -> None:
 
     from drhg.plotting.drawing import draw_names, map_points
 
-    points = [[0, 0], [0.001, 0], [5, 5], [9, 1]]
-    instance = drhg.tsp(points, names=["first", "hidden", "middle", "right"])
-    ax = Figure(figsize=(6, 4)).add_subplot()
+    points = [[0, 0], *[[0.001 * i, 0] for i in range(1, 7)], [5, 5], [9, 1]]
+    names = ["first", *(f"near {i}" for i in range(1, 7)), "middle", "right"]
+    instance = drhg.tsp(points, names=names)
+    figure = Figure(figsize=(6, 4))
+    ax = figure.add_subplot()
     plot_solution(ax, instance)
     draw_names(ax, instance, map_points(instance))
-    assert [text.get_text() for text in ax.texts] == ["first", "middle", "right"]
+    shown = [text.get_text() for text in ax.texts]
+    assert shown[:2] == ["first", "near 1"]
+    assert shown[-2:] == ["middle", "right"]
+    assert len(shown) < len(names)  # for the others there was no room
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
     path = tmp_path / "a.png"
-    save_solution(path, instance, drhg.Solution([[0, 1, 2, 3]]), names=True)
+    save_solution(path, instance, drhg.Solution([range(9)]), names=True)
     assert path.stat().st_size > 5000
 
 

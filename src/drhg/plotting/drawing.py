@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -155,33 +157,75 @@ def draw_rings(ax: Axes, points: Floats) -> None:
 
 
 def draw_names(ax: Axes, instance: Instance, points: Floats, size: float = 7.0) -> None:
-    """Each node's name right of it, in points of `size`, where it covers no other name.
+    """Each node's name beside it, in points of `size`, where it covers no other name and no node.
 
-    Without names the numbers from 0. The depot comes first, then the nodes in their order.
+    Without names the numbers from 0. The depot comes first, then the nodes in their order; a name
+    stands right of its node if it can, else left, above or below.
     """
-    from matplotlib.patheffects import withStroke
-
     figure = ax.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()  # decides how large the map is on the page
+    _draw_names(ax, figure, instance, points, size)
+    figure.draw_without_rendering()  # names at the edge have made the map smaller: once more
+    figure.set_layout_engine("none")
+    for name in list(ax.texts):
+        if name.get_gid() == _NAME:
+            name.remove()
+    _draw_names(ax, figure, instance, points, size, page=72.0 * figure.get_figwidth())
+
+
+def _draw_names(
+    ax: Axes, figure: Figure, instance: Instance, points: Floats, size: float,
+    page: float = math.inf,
+) -> None:  # fmt: skip
+    """What `draw_names` does for the map as large as it is now, on a page of this width."""
+    from matplotlib.patheffects import withStroke
+
     at = ax.transData.transform(points) * 72.0 / figure.dpi  # in points, as letters are measured
     names = instance.names or tuple(map(str, range(instance.n)))
-    taken: set[tuple[int, int]] = set()  # a grid of half a letter by half a line
+    spots = (at / (0.5 * size)).astype(int)  # on a grid of half a letter by half a line
+    nodes = set(map(tuple, spots.tolist()))
+    taken: set[tuple[int, int]] = set()
     first = [instance.depot] if instance.is_cvrp else []
     for node in [*first, *(i for i in range(instance.n) if i not in first)]:
-        left, line = int(at[node, 0] / (0.5 * size)), int(at[node, 1] / (0.5 * size))
-        cells = {
-            (left + 1 + across, line + up)
-            for across in range(int(1.2 * len(names[node])) + 1)
-            for up in (-1, 0, 1)
-        }
-        if not cells & taken:
-            taken |= cells
-            ax.annotate(
-                names[node], points[node], xytext=(4, 0), textcoords="offset points",
-                fontsize=size, color=INK, va="center", zorder=6, annotation_clip=False,
-                path_effects=[withStroke(linewidth=2, foreground="white")],
-            )  # fmt: skip
+        wide = int(1.25 * len(names[node])) + 1
+        for side in _SIDES:
+            left, line = spots[node] + [side.cells(wide), side.line]
+            cells = {(left + x, line + up) for x in range(wide) for up in (-1, 0, 1)}
+            on_page = page == math.inf or (left >= 0 and 0.5 * size * (left + wide) <= page)
+            if on_page and not cells & (taken | (nodes - {tuple(spots[node].tolist())})):
+                taken |= cells
+                ax.annotate(
+                    names[node], points[node], xytext=side.offset, textcoords="offset points",
+                    fontsize=size, color=INK, ha=side.align, va="center", zorder=6,
+                    annotation_clip=False, gid=_NAME,
+                    path_effects=[withStroke(linewidth=2, foreground="white")],
+                )  # fmt: skip
+                break
+
+
+_NAME = "name"  # marks the texts that are names of nodes
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Where a name stands beside its node."""
+
+    align: Literal["left", "center", "right"]
+    offset: tuple[float, float]  # in points
+    line: int  # in half lines, up
+
+    def cells(self, wide: int) -> int:
+        """Where a name of so many half letters begins, in half letters from its node."""
+        return {"left": 1, "center": -(wide // 2), "right": -wide - 1}[self.align]
+
+
+_SIDES = (
+    _Side("left", (4, 0), 0),
+    _Side("right", (-4, 0), 0),
+    _Side("center", (0, 7), 2),
+    _Side("center", (0, -7), -2),
+)
 
 
 def aspect_ratio(instance: Instance) -> float:
