@@ -176,6 +176,21 @@ def best_tour(instance: Instance) -> tuple[float, list[int]]:
     return best
 
 
+def best_order(instance: Instance) -> float:
+    """The cost of a cheapest tour or path, directed or not, among all n! orders; for n <= 7."""
+    found = math.inf
+    for order in itertools.permutations(range(instance.n)):
+        wrong_start = instance.start is not None and order[0] != instance.start
+        wrong_end = instance.end is not None and order[-1] != instance.end
+        legs = list(itertools.pairwise(order))
+        closing = [(order[-1], order[0])] if instance.returns else []
+        edges = {frozenset(leg) for leg in legs + closing}
+        kept = all(frozenset(edge) in edges for edge in instance.fixed_edges)
+        if kept and not wrong_start and not wrong_end:
+            found = min(found, route_length(instance, order))
+    return found
+
+
 def partitions(items: Sequence[int]) -> Iterator[list[list[int]]]:
     """Every way to split the items into non-empty groups."""
     if not items:

@@ -18,6 +18,7 @@ from drhg.construct.fleet import (
     sectors,
 )
 from drhg.construct.params import USUAL, StartParams
+from drhg.construct.paths import as_tour, cut
 from drhg.errors import DrhgError
 from drhg.problem import Instance, Ints, Metric, Solution, on_sphere, resolve
 from drhg.problem.tolerances import APART
@@ -41,7 +42,10 @@ def construct(
     if name not in known:
         why = "does not apply to" if name in STARTS else "is not a start for"
         raise DrhgError(f"{name!r} {why} {instance.name}; known here: {', '.join(known)}")
-    return STARTS[name](instance, seed, params)
+    if instance.returns or instance.is_cvrp:
+        return STARTS[name](instance, seed, params)
+    tour, unplaced = STARTS[name](as_tour(instance), seed, params)
+    return Solution([cut(instance, tour.tour)]), unplaced
 
 
 def quickest_start(instance: Instance) -> str:

@@ -26,7 +26,7 @@ from drhg.session.pace import Pace
 from drhg.session.result import Result, TracePoint
 from drhg.session.worker import Search, work
 
-TRIVIAL = 3  # all tours of so many nodes are the same
+TRIVIAL = 3  # all tours of so many nodes are the same, if they have no direction and return
 PACE = Pace()
 
 OnImproveOf: TypeAlias = Callable[[int, TracePoint, Solution], None]
@@ -253,9 +253,18 @@ def _worth_searching(incumbent: Incumbent) -> bool:
     instance, limits = incumbent.instance, incumbent.limits
     if limits.time_limit == 0:
         incumbent.status = limits.reached(incumbent.progress()) or "time"
-    elif instance.n <= (2 if instance.is_cvrp else TRIVIAL):
+    elif _is_trivial(instance):
         incumbent.status = limits.reached(incumbent.progress()) or "iterations"
     return incumbent.status is None
+
+
+def _is_trivial(instance: Instance) -> bool:
+    """Whether there is only one solution."""
+    if instance.is_cvrp:
+        return instance.n <= 2
+    if instance.rich:
+        return instance.n == 1 or (instance.n == 2 and (instance.symmetric or instance.returns))
+    return instance.n <= TRIVIAL
 
 
 def _watch(incumbents: Sequence[Incumbent], should_stop: ShouldStop | None) -> None:
@@ -298,7 +307,7 @@ def _result(incumbent: Incumbent, seed: int, method: str) -> Result:
         status = "infeasible" if incumbent.iterations > 0 else "no_search"
     elif found := check(instance, solution):
         raise AssertionError(f"the solver broke a rule, please report it: {found[:3]}")
-    if incumbent.iterations == 0 and instance.n > TRIVIAL and status != "target":
+    if incumbent.iterations == 0 and not _is_trivial(instance) and status != "target":
         why = {
             "time": "the time limit was over before the first iteration ended",
             "iterations": "no iterations were allowed",

@@ -25,6 +25,11 @@ class TourSizes(Parameters):
     shared_from: int = number(3_000, 5)
     """From here on nodes are renumbered along a space-filling curve, so that neighbours are close
     in memory, and threads kick one tour in common; below, each kicks a tour of its own."""
+    dummy_up_to: int = number(2_000, 0)
+    """Paths with a free end are exact tours with one node more up to here, which needs a matrix;
+    larger ones are tours without one edge, which costs them about one edge."""
+    directed_up_to: int = number(3_000, 1)
+    """Largest asymmetric instance: its symmetric matrix has four times as many entries."""
 
     def evolves(self, n: int) -> bool:
         """Whether a population is evolved."""

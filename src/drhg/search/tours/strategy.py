@@ -13,6 +13,7 @@ from drhg.search.strategy import Strategy
 from drhg.search.tours.params import KickParams, MoveParams, PopulationParams, TourSizes
 
 if TYPE_CHECKING:
+    from drhg.hypergraph.plan import Index
     from drhg.search.strategy import Budget, Snapshot, Task
 
 
@@ -34,12 +35,26 @@ class Tours(Strategy):
     def supports(self, instance: Instance) -> str | None:
         if instance.is_cvrp:
             return "Tours is for a TSP, and this is a CVRP"
-        return not_known("Tours", instance)
+        if not instance.symmetric and instance.n > self.sizes.directed_up_to:
+            return (
+                f"Tours solves asymmetric distances up to {self.sizes.directed_up_to:,} nodes, "
+                f"not {instance.n:,}"
+            )
+        return not_known("Tours", instance, ("asymmetric", "path"))
 
     def run(self, task: Task, budget: Budget) -> Iterator[Snapshot]:
         """Improve the start of the task for ever; yields the best tour after every slice."""
+        from drhg.search.tours.reduction import reduced
         from drhg.search.tours.tour import along_a_curve, numbered_back
 
+        if task.instance.rich:
+            symmetric = reduced(task, self.sizes, self.moves)
+            if symmetric.near is None:
+                found_back = self.run(symmetric.task, budget)
+            else:
+                found_back = self._search(symmetric.task, budget, symmetric.near)
+            yield from map(symmetric.snapshot_back, found_back)
+            return
         if not self._shared(task.instance):
             yield from self._search(task, budget)
             return
@@ -47,13 +62,13 @@ class Tours(Strategy):
         for found in self._search(renumbered, budget):
             yield numbered_back(found, old)
 
-    def _search(self, task: Task, budget: Budget) -> Iterator[Snapshot]:
+    def _search(self, task: Task, budget: Budget, near: Index | None = None) -> Iterator[Snapshot]:
         from drhg.search.tours.kicks import kick_copies, kick_regions
         from drhg.search.tours.population import evolve
         from drhg.search.tours.tour import snapshot_of, subject_of, tour_of
 
         n, large = task.instance.n, self.sizes.is_large(task.instance.n)
-        subject = subject_of(task, self.moves, quick=large)
+        subject = subject_of(task, self.moves, quick=large, near=near)
         if large:
             tour = tour_of(task.start.tour)
         else:
@@ -84,7 +99,8 @@ class Tours(Strategy):
 
     def parts(self, instance: Instance) -> list[warmup.Part]:
         needed = [warmup.MOVES]
-        if self.sizes.evolves(instance.n):
+        largest = 2 * instance.n + 2 if instance.rich else instance.n  # see `reduction`
+        if self.sizes.evolves(instance.n) or self.sizes.evolves(largest):
             needed += [warmup.CROSSING, warmup.POPULATION]
         if self._shared(instance):
             needed.append(warmup.REGIONS)

@@ -51,11 +51,13 @@ class Subject:
         return tour
 
 
-def subject_of(task: Task, moves: MoveParams, quick: bool = False) -> Subject:
-    """Prepare a task; the candidates of `quick` lists are just the nearest nodes."""
-    if quick:
+def subject_of(
+    task: Task, moves: MoveParams, quick: bool = False, near: Index | None = None
+) -> Subject:
+    """Prepare a task, and candidate lists if none are given; `quick` ones are the nearest nodes."""
+    if near is None and quick:
         near = neighbour_lists(task.instance, task.nearness, moves.candidates)
-    else:
+    elif near is None:
         near = candidate_lists(task.instance, task.nearness, moves)
     return Subject(task, moves, move_context(task.rules, near, moves))
 
