@@ -640,7 +640,7 @@ BAD_FILES = {
     "twice": TSP.replace("2 0 10", "1 0 10"),
     "not finite": TSP.replace("2 0 10", "2 0 nan"),
     "no metric": TSP.replace("EDGE_WEIGHT_TYPE: EUC_2D\n", ""),
-    "odd type": TSP.replace("TYPE: TSP", "TYPE: ATSP"),
+    "odd type": TSP.replace("TYPE: TSP", "TYPE: SOP"),
     "too heavy": VRP.replace("\n5 1\nDEPOT", "\n5 9\nDEPOT"),
     "no capacity": VRP.replace("CAPACITY: 2\n", ""),
 }

@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 
 from drhg import files as io
 from drhg.errors import DrhgError, InstanceError, SolutionError
-from drhg.files import streams, tsplib
+from drhg.files import sections, streams, tsplib
 from drhg.problem import (
     Instance,
     Metric,
@@ -240,7 +240,7 @@ BAD_TEXT: dict[str, tuple[str | bytes, str, int]] = {
         2,
     ),
     "type missing": (edit(TSP, ("TYPE: TSP\n", "")), "TYPE is missing", 9),
-    "atsp": (edit(TSP, (": TSP", ": ATSP")), "TYPE 'ATSP' is not solved here", 2),
+    "sop": (edit(TSP, (": TSP", ": SOP")), "TYPE 'SOP' is not solved here", 2),
     "sop": (edit(TSP, (": TSP", ": SOP")), "TYPE 'SOP' is not solved here", 2),
     "hcp": ("NAME: x\nTYPE: HCP\nEDGE_DATA_FORMAT: EDGE_LIST\n", "'HCP' is not solved here", 2),
     "tour": ("TYPE: TOUR\nTOUR_SECTION\n1\n-1\n", "'TOUR' is not solved here", 1),
@@ -533,13 +533,13 @@ def test_numbers_are_read_as_float_reads_them() -> None:
     head = f"TYPE: TSP\nDIMENSION: {len(words)}\nEDGE_WEIGHT_TYPE: EXACT\nNODE_COORD_SECTION\n"
     xy = io.parse(f"{head}{rows}\n").xy
     assert xy[:, 0].tobytes() == np.array([float(word) for word in words]).tobytes()
-    doc = tsplib._Document(bodies={"S": ("\n" + rows).encode()}, lines={"S": 1})
-    fast = tsplib._numbers(doc, "S")
-    original, tsplib._fast_floats = tsplib._fast_floats, lambda body: None
+    doc = sections.Document(bodies={"S": ("\n" + rows).encode()}, lines={"S": 1})
+    fast = sections.section_numbers(doc, "S")
+    original, sections._fast_floats = sections._fast_floats, lambda body: None
     try:
-        slow = tsplib._numbers(doc, "S")
+        slow = sections.section_numbers(doc, "S")
     finally:
-        tsplib._fast_floats = original
+        sections._fast_floats = original
     assert fast[0].tobytes() == slow[0].tobytes()
     assert (fast[1] == slow[1]).all()
 

@@ -40,7 +40,7 @@ NETWORK = "[network]\npreset = 'economy'\n"
 FILES = {
     "square.tsp": TSP,
     "second.tsp": TSP.replace("square", "second"),
-    "asymmetric.tsp": TSP.replace("TYPE: TSP", "TYPE: ATSP"),
+    "ordered.tsp": TSP.replace("TYPE: TSP", "TYPE: SOP"),
     "empty.tsp": "",
     "binary.tsp": "\0\1\2",
     "square.tour": TOUR,
@@ -200,7 +200,7 @@ FILES_AND_PROBLEMS: list[tuple[str, Call, str]] = [
     ("read folder", lambda: api.read(Path("folder")), "^folder: not a regular file"),
     ("read empty", lambda: api.read("empty.tsp"), r"^empty\.tsp:1: the file is empty"),
     ("read prose", lambda: api.read("notes.txt"), r"^notes\.txt:1: unknown keyword"),
-    ("read ATSP", lambda: api.read("asymmetric.tsp"), r"^asymmetric\.tsp:2: TYPE 'ATSP'"),
+    ("read SOP", lambda: api.read("ordered.tsp"), r"^ordered\.tsp:2: TYPE 'SOP'"),
     (
         "read_solution swapped",
         lambda: api.read_solution(TOURS, "square.tour"),
@@ -375,7 +375,7 @@ solve none.tsp | 3 | none.tsp: cannot be read: No such file
 solve empty.tsp | 3 | empty.tsp:1: the file is empty
 solve binary.tsp | 3 | binary.tsp:1: not a text file
 solve notes.txt | 3 | notes.txt:1: unknown keyword
-solve asymmetric.tsp | 3 | asymmetric.tsp:2: TYPE 'ATSP' is not solved here
+solve ordered.tsp | 3 | ordered.tsp:2: TYPE 'SOP' is not solved here
 solve square.tsp -t 10s | 2 | '--time-limit'
 solve square.tsp -t nan | 2 | '--time-limit'
 solve square.tsp --target nan | 2 | --target

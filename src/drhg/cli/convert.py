@@ -94,7 +94,7 @@ def convert(
         width = len(str(len(found)))
         named += (
             [(f"{stem(path)}-{i:0{width}}", one) for i, one in enumerate(found, 1)]
-            if path.suffix.lower() in MANY
+            if path.suffix.lower() in MANY and not _holds_one(path)
             else [(stem(path), found[0])]
         )
     solved = [one for _, one in named]
@@ -162,13 +162,21 @@ def _read(path: Path, table: dict[str, Any]) -> list[Solved]:
     from drhg.files.research import Solved, read_many
     from drhg.problem import validated
 
-    if path.suffix.lower() in MANY:
+    if path.suffix.lower() in MANY and not _holds_one(path):
         return read_many(path)
     instance = read_instance(path, table)
     beside = path.with_suffix(".sol" if instance.is_cvrp else ".tour")
     if not beside.exists():
         return [Solved(instance, None)]
     return [Solved(instance, validated(instance, read_solution(beside, instance)))]
+
+
+def _holds_one(path: Path) -> bool:
+    """Whether a .txt file is one problem, as Solomon wrote them, and not many."""
+    from drhg.files.solomon import looks_like_solomon
+    from drhg.files.streams import read_bytes
+
+    return path.suffix.lower() == ".txt" and looks_like_solomon(read_bytes(str(path)))
 
 
 def _count(solved: list[Solved]) -> str:

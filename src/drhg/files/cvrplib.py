@@ -9,7 +9,7 @@ import numpy as np
 from drhg import problem
 from drhg.errors import SolutionError
 from drhg.files.messages import errors_as, fail, quoted
-from drhg.files.tsplib import NUMBER, WHOLE, plain
+from drhg.files.sections import NUMBER, WHOLE, plain
 from drhg.problem import Cost, Instance, Solution
 
 _ROUTE = re.compile(r"Route[ \t]*#([0-9]{1,9})[ \t]*:(.*)")

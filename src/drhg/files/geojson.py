@@ -10,7 +10,7 @@ from drhg.errors import InstanceError, SolutionError
 from drhg.files.json import instance_from_fields, load_json, to_json
 from drhg.files.messages import errors_as, fail, quoted
 from drhg.files.routes import name_of_node, positions, route_rows, stops_of
-from drhg.files.tsplib import plain
+from drhg.files.sections import plain
 from drhg.problem import Cost, Instance, Metric, Solution, whole_demand
 
 _LIMITS = ("capacity", "vehicles", "max_distance", "comment")

@@ -14,7 +14,7 @@ from drhg import problem
 from drhg.errors import InstanceError, SolutionError
 from drhg.files.messages import errors_as, fail, name_of, quoted
 from drhg.files.paths import PathLike
-from drhg.files.tsplib import plain
+from drhg.files.sections import plain
 from drhg.problem import Cost, Instance, Locks, Metric, Solution
 
 

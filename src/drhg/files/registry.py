@@ -24,6 +24,7 @@ from drhg.files.map import coordinates_of, format_map
 from drhg.files.messages import errors_as, fail, name_of
 from drhg.files.paths import STANDARD, PathLike, suffix
 from drhg.files.routes import format_routes, parse_routes
+from drhg.files.solomon import format_solomon, looks_like_solomon, parse_solomon
 from drhg.files.stops import format_stops, looks_like_stops, parse_stops
 from drhg.files.streams import read_bytes, write_out
 from drhg.files.tsplib import format_instance, format_tour, parse, parse_tour
@@ -85,11 +86,15 @@ def _map(instance: Instance, solution: Solution, cost: Cost, instance_file: Path
 
 INSTANCES: dict[str, InstanceFormat] = {
     ".tsp": InstanceFormat("TSPLIB", lambda d, f: parse(d, file=f), format_instance, ("tsp",)),
-    ".vrp": InstanceFormat("CVRPLIB", lambda d, f: parse(d, file=f), format_instance, ("cvrp",)),
+    ".vrp": InstanceFormat("VRPLIB", lambda d, f: parse(d, file=f), format_instance, ("cvrp",)),
     ".json": InstanceFormat("JSON", lambda d, f: from_json(d, file=f), to_json),
     ".csv": InstanceFormat("a table of stops", lambda d, f: parse_stops(d, file=f), format_stops),
     ".geojson": InstanceFormat(
         "GeoJSON points", lambda d, f: instance_from_geojson(d, file=f), instance_to_geojson
+    ),
+    ".atsp": InstanceFormat("TSPLIB", lambda d, f: parse(d, file=f), format_instance, ("tsp",)),
+    ".txt": InstanceFormat(
+        "Solomon's text", lambda d, f: parse_solomon(d, file=f), format_solomon, ("cvrp",)
     ),
 }
 SOLUTIONS: dict[str, SolutionFormat] = {
@@ -140,7 +145,7 @@ def check_solution_file(path: PathLike, instance: Instance) -> None:
 
 
 def read(path: PathLike) -> Instance:
-    """Read an instance: TSPLIB or CVRPLIB text, JSON as `write_instance` writes it, or a table.
+    """Read an instance: TSPLIB, VRPLIB, Solomon's text, JSON as `write_instance` has it, a table.
 
     A table of stops (.csv) may need more than its columns say: `read_table` takes it. The path may
     be "-" (standard input), and end in .gz.
@@ -162,8 +167,10 @@ def instance_of_bytes(data: bytes, file: str, named: str = "") -> Instance:
 
 def kind_of_instance(data: bytes, named: str) -> str:
     """What an instance is: its name may tell, but TSPLIB text has many names."""
-    if named in INSTANCES and named not in (".tsp", ".vrp"):
+    if named in INSTANCES and named not in (".tsp", ".vrp", ".atsp", ".txt"):
         return named
+    if looks_like_solomon(data):
+        return ".txt"
     return ".json" if _begins_json(data) else ".csv" if looks_like_stops(data) else ".tsp"
 
 
@@ -212,6 +219,8 @@ def _begins_json(data: bytes) -> bool:
 
 def write_instance(path: PathLike, instance: Instance) -> None:
     """Write an instance as .tsp or .vrp (whichever it is) or .json; `read` gives back the same.
+
+    With time windows also as .txt, the text of Solomon's and of Gehring and Homberger's sets.
 
     Or as .geojson (great-circle distances only) or as .csv (the stops alone, without limits).
 

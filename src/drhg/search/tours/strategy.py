@@ -92,6 +92,8 @@ class Tours(Strategy):
         return instance.n >= self.sizes.shared_from and instance.metric is not Metric.EXPLICIT
 
     def spreads(self, instance: Instance) -> str | None:
+        if why := not_known("Tours among workers", instance):
+            return why
         least = max(self.sizes.shared_from, self.sizes.population_up_to + 1)
         if self._shared(instance) and instance.n >= least:
             return None
