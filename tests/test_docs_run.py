@@ -86,6 +86,9 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_instance(folder / f"{name}.tsp", cities)
         found.save(folder / f"{name}.tour")
     found.save(folder / "known.tour")
+    day = [[0, 900], *[[30 * i, 30 * i + 200] for i in range(1, 20)]]
+    shops = drhg.vrp(xy=cities.xy[:20], windows=day, metric="TRUNC1", service_time=10)
+    write_instance(folder / "C101.txt", shops)
     deliveries = drhg.x_cvrp(31, seed=1)
     write_instance(folder / "A-n32-k5.vrp", deliveries)
     drhg.solve(deliveries, max_iters=50).save(folder / "plan.sol")

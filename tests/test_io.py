@@ -241,7 +241,6 @@ BAD_TEXT: dict[str, tuple[str | bytes, str, int]] = {
     ),
     "type missing": (edit(TSP, ("TYPE: TSP\n", "")), "TYPE is missing", 9),
     "sop": (edit(TSP, (": TSP", ": SOP")), "TYPE 'SOP' is not solved here", 2),
-    "sop": (edit(TSP, (": TSP", ": SOP")), "TYPE 'SOP' is not solved here", 2),
     "hcp": ("NAME: x\nTYPE: HCP\nEDGE_DATA_FORMAT: EDGE_LIST\n", "'HCP' is not solved here", 2),
     "tour": ("TYPE: TOUR\nTOUR_SECTION\n1\n-1\n", "'TOUR' is not solved here", 1),
     "tour section": (edit(TSP, ("EOF", "TOUR_SECTION\n1\n-1\nEOF")), "in an instance", 10),

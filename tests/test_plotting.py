@@ -16,6 +16,7 @@ from PIL import Image
 import drhg
 from drhg.plotting.animation import FRAMES, save_animation, watch
 from drhg.plotting.drawing import GONE, LEG, NEW, TOUR
+from drhg.plotting.gantt import plot_gantt, save_gantt
 from drhg.plotting.solutions import plot_convergence, plot_solution, save_solution
 from drhg.plotting.step import (
     Step,
@@ -53,6 +54,53 @@ def test_a_tour_is_closed(ax: Axes) -> None:
     plot_solution(ax, square, drhg.Solution([[0, 1, 2, 3]]))
     assert segments(ax) == [[[0, 0], [0, 1], [1, 1], [1, 0], [0, 0]]]
     assert ax.get_aspect() == 1.0
+
+
+def test_paths_and_open_routes_are_not_closed(ax: Axes) -> None:
+    path = drhg.tsp([[0, 0], [0, 1], [1, 1], [1, 0]], returns=False)
+    plot_solution(ax, path, drhg.Solution([[0, 1, 2, 3]]))
+    assert segments(ax) == [[[0, 0], [0, 1], [1, 1], [1, 0]]]
+    routes = Figure().add_subplot()
+    shops = drhg.vrp(xy=[[0, 0], [0, 1], [1, 1]], returns=False)
+    plot_solution(routes, shops, drhg.Solution([[1, 2]]))
+    assert sorted(segments(routes)) == [[[0, 0], [0, 1]], [[0, 1], [1, 1]]]
+
+
+def test_a_gantt_chart_shows_when_things_happen(ax: Axes, tmp_path: Path) -> None:
+    shops = drhg.vrp(
+        xy=[[0, 0], [0, 3], [4, 0]],
+        windows=[[0, 50], [20, 30], [0, 9]],
+        service_time=[0, 2, 5],
+    )
+    plan = drhg.Solution([[2, 1]])
+    plot_gantt(ax, shops, plan)
+    bars = [
+        (round(float(path.vertices[:, 0].min()), 6), round(float(path.vertices[:, 0].max()), 6))
+        for collection in ax.collections
+        if not hasattr(collection, "get_segments")
+        for path in collection.get_paths()
+    ]
+    one = drhg.schedule(shops, plan)[0]
+    assert one.begin.tolist() == [5.0, 9.0, 20.0, 25.0]
+    assert bars == [(19.0, 20.0), (9.0, 14.0), (20.0, 22.0)]  # waiting, then both services
+    drives = [line for line in segments(ax) if line[0][1] == 0]
+    assert drives == [[[5, 0], [9, 0]], [[14, 0], [19, 0]], [[22, 0], [25, 0]]]
+    red = Figure().add_subplot()
+    plot_gantt(red, shops, drhg.Solution([[1, 2]]))
+    colors = {to_hex(color) for c in red.collections for color in c.get_facecolor()}
+    assert GONE in colors
+    save_gantt(tmp_path / "day.png", shops, plan)
+    assert Image.open(tmp_path / "day.png").size[0] > 1000
+    with pytest.raises(drhg.DrhgError, match="no routes from a depot"):
+        plot_gantt(ax, drhg.tsp([[0, 0], [1, 1]]), drhg.Solution([[0, 1]]))
+
+
+def test_films_refuse_what_they_do_not_know(tmp_path: Path) -> None:
+    path = drhg.tsp([[0, 0], [0, 1], [1, 1], [1, 0]], returns=False)
+    with pytest.raises(drhg.DrhgError, match="a film of one step does not know paths"):
+        film_strip(tmp_path / "film.png", path)
+    with pytest.raises(drhg.DrhgError, match="a film of a search does not know paths"):
+        watch(path)
 
 
 def test_routes_have_two_depot_legs_each(ax: Axes) -> None:

@@ -41,6 +41,7 @@ app = App()
             ("drhg plot stops.csv routes.csv --capacity 120 --names", "a spreadsheet's routes"),
             ("drhg plot berlin52.tsp --film -o film.png", "one step of destroy and repair"),
             ("drhg plot berlin52.tsp --animate -t 5 -o run.gif", "watch five seconds of search"),
+            ("drhg plot C101.txt plan.sol --gantt", "when every route is where"),
             ("drhg plot --trace run.jsonl -o cost.png", "what `drhg solve --trace` wrote"),
             ("drhg plot --training run/log.jsonl -o curve.png", "what `drhg train` wrote"),
         ]
@@ -75,6 +76,9 @@ def plot(
     speed: Speed = None,
     max_duration: MaxDuration = None,
     open: Open = False,
+    gantt: Annotated[
+        bool, typer.Option("--gantt", help="Routes over time: driving, waiting, serving.")
+    ] = False,
     film: Annotated[
         bool, typer.Option("--film", help="Five pictures: a step of destroy and repair.")
     ] = False,
@@ -98,10 +102,12 @@ def plot(
 ) -> None:  # fmt: skip
     """Draw an instance, a solution, a step of the search, a whole search or its cost over time."""
     sources = (instance is not None) + bool(trace) + bool(training)
-    if sources != 1 or film + animate + bool(trace) + bool(training) > 1:
+    if sources != 1 or film + animate + gantt + bool(trace) + bool(training) > 1:
         raise typer.BadParameter(
-            "one of: an instance (with --film or --animate), --trace, or --training."
+            "one of: an instance (with --film, --animate or --gantt), --trace, or --training."
         )
+    if gantt and solution is None:
+        raise typer.BadParameter("--gantt draws a solution: name its file after the instance's.")
     picture = output or _picture_name(instance, [*(trace or ()), *(training or ())], animate)
     _known_picture(picture, (".gif",) if animate else PICTURES)
     from drhg import plotting
@@ -130,6 +136,9 @@ def plot(
         with blaming(_with_folder(picture)):
             if film:
                 plotting.film_strip(picture, task, answer, seed=seed)
+            elif gantt:
+                assert answer is not None
+                plotting.save_gantt(picture, task, answer, title)
             elif animate:
                 with STOP.patient():
                     asked = STOP.requested

@@ -15,6 +15,10 @@ from drhg.plotting.drawing import (
     format_of,
     save_figure,
 )
+from drhg.plotting.gantt import (
+    plot_gantt,
+    save_gantt,
+)
 from drhg.plotting.solutions import (
     plot_convergence,
     plot_solution,
@@ -44,6 +48,7 @@ __all__ = [
     "plot_bars",
     "plot_convergence",
     "plot_destroyed",
+    "plot_gantt",
     "plot_hypergraph",
     "plot_restored",
     "plot_series",
@@ -52,6 +57,7 @@ __all__ = [
     "save_animation",
     "save_convergence",
     "save_figure",
+    "save_gantt",
     "save_solution",
     "save_training",
     "take_step",

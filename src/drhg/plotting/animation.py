@@ -16,7 +16,7 @@ from drhg.files.paths import PathLike
 from drhg.plotting.drawing import FAINT, INK, MUTED, TOUR, aspect_ratio, plain_axes, shown_number
 from drhg.plotting.solutions import plot_solution
 from drhg.plotting.step import start_of
-from drhg.problem import Instance, Solution, cost
+from drhg.problem import Instance, Solution, cost, not_known
 
 if TYPE_CHECKING:
     from drhg.session.result import TracePoint
@@ -42,6 +42,8 @@ def watch(
     from drhg.search.strategy import Budget, task_of
     from drhg.session.result import TracePoint
 
+    if why := not_known("a film of a search", instance):
+        raise DrhgError(why)
     start = start or start_of(instance, "space-filling", seed)
     task = task_of(instance, start, seed, threads=1)
     strategy = Regions(Cluster((4, 12)), LocalSearch())

@@ -97,24 +97,27 @@ def dot_size(n: int) -> float:
     return float(np.clip(14 * (100 / max(n, 1)) ** 0.6, 0.3, 14))
 
 
-def draw_tour(ax: Axes, solution: Solution, points: Floats) -> None:
+def draw_tour(ax: Axes, instance: Instance, solution: Solution, points: Floats) -> None:
+    """A tour, or a path, which is not closed."""
     from matplotlib.collections import LineCollection
 
-    closed = [points[np.append(route, route[:1])] for route in solution.routes]
+    back = 1 if instance.returns else 0
+    lines = [points[np.append(route, route[:back])] for route in solution.routes]
     ax.add_collection(
-        rounded_lines(LineCollection(closed, colors=TOUR, linewidths=line_width(len(points))))
+        rounded_lines(LineCollection(lines, colors=TOUR, linewidths=line_width(len(points))))
     )
 
 
 def draw_plan(ax: Axes, instance: Instance, solution: Solution, points: Floats) -> None:
-    """Each route in its colour; its two depot legs fainter, so that the shapes are seen."""
+    """Each route in its colour; its depot legs fainter, so that the shapes are seen."""
     from matplotlib.collections import LineCollection
 
     width, depot = line_width(len(points)), points[instance.depot]
     routes = _clockwise(solution, points, depot)
     colors = [PALETTE[i % len(PALETTE)] for i in range(len(routes))]
-    legs = [np.stack([depot, points[end]]) for r in routes for end in (r[0], r[-1])]
-    leg_colors = [color for color in colors for _ in range(2)]
+    ends = [0, -1] if instance.returns else [0]
+    legs = [np.stack([depot, points[route[end]]]) for route in routes for end in ends]
+    leg_colors = [color for color in colors for _ in ends]
     ax.add_collection(LineCollection(legs, colors=leg_colors, linewidths=0.5 * width, alpha=0.35))
     paths = [points[route] for route in routes]
     ax.add_collection(rounded_lines(LineCollection(paths, colors=colors, linewidths=width)))

@@ -42,7 +42,7 @@ def plot_solution(ax: Axes, instance: Instance, solution: Solution | None = None
     if solution is not None and instance.is_cvrp:
         draw_plan(ax, instance, solution, points)
     elif solution is not None:
-        draw_tour(ax, solution, points)
+        draw_tour(ax, instance, solution, points)
     draw_nodes(ax, instance, solution, points)
     draw_depot(ax, instance)
 

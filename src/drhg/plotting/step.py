@@ -31,7 +31,7 @@ from drhg.plotting.drawing import (
     shown_number,
 )
 from drhg.plotting.solutions import plot_solution
-from drhg.problem import Floats, Instance, Ints, Solution, cost
+from drhg.problem import Floats, Instance, Ints, Solution, cost, not_known
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,6 +79,8 @@ def take_step(
     from drhg import hypergraph
     from drhg.repair.local import LocalSearchRepair
 
+    if why := not_known("a film of one step", instance):
+        raise DrhgError(why)
     paper = "sweep" if instance.is_cvrp and instance.xy is not None else "insertion"
     solution = solution or start_of(instance, paper, seed)
     rng = np.random.default_rng(seed)
