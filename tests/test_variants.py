@@ -7,7 +7,6 @@ import math
 import pickle
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ import reference as ref
 
 import drhg
 from drhg import InstanceError, Solution, check, cost, schedule, tsp, vrp
-from drhg.files import from_json, registry, to_json
+from drhg.files import from_json, to_json
 from drhg.problem import not_known, variants_of
 
 SQUARE = [[0, 0], [0, 3], [4, 3], [4, 0]]
@@ -179,12 +178,6 @@ def test_copies_and_json_give_back_the_same(make) -> None:
         assert variants_of(same) == variants_of(instance)
         for array in (same.windows, same.durations, same.release):
             assert array is None or not array.flags.writeable
-
-
-@pytest.mark.parametrize("suffix", [".vrp", ".csv", ".geojson"])
-def test_formats_without_a_place_for_windows_refuse_them(suffix: str, tmp_path: Path) -> None:
-    with pytest.raises(InstanceError, match=r"does not know time windows; write .* as \.json"):
-        registry.write_instance(tmp_path / f"day{suffix}", day())
 
 
 # --- bad input ------------------------------------------------------------------------------------
