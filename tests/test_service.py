@@ -234,6 +234,22 @@ def test_explain(running: Service) -> None:
     assert found["certificate"]["size"] == 4
 
 
+def test_replan(running: Service) -> None:
+    old = running.wait(running.solve(CVRP, seconds=0.2)["id"])["best"]["routes"]
+    fields = sent(CVRP)
+    fields["xy"].append([x + 1 for x in fields["xy"][5]])
+    fields["demand"].append(2)
+    asked = {"instance": fields, "old": {"routes": old}, "old_instance": sent(CVRP)}
+    answer = running.client.post("/replan", json=asked)
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert found["added"] == [41]
+    assert all(old[vehicle - 1] in found["routes"] for vehicle in found["untouched_routes"])
+    assert sorted(node for route in found["routes"] for node in route) == list(range(1, 42))
+    wrong = running.client.post("/replan", json=asked | {"old": {"routes": [[99]]}})
+    assert wrong.status_code == 422
+
+
 # --- refusals -------------------------------------------------------------------------------------
 
 
@@ -336,6 +352,7 @@ def test_the_description_has_examples_that_work(running: Service) -> None:
     for path, kind, status in (("/solves", "SolveRequest", 202), ("/check", "CheckRequest", 200),
                                ("/steps", "StepRequest", 200),
                                ("/explain", "ExplainRequest", 200),
+                               ("/replan", "ReplanRequest", 200),
                                ("/describe", "InstanceRequest", 200)):  # fmt: skip
         assert path in described["paths"]
         for example in schemas[kind]["examples"]:

@@ -90,7 +90,7 @@ def _describe(app: FastAPI) -> None:
     usual = app.openapi
     kinds = (
         models.SolveRequest, models.CheckRequest, models.StepRequest, models.ExplainRequest,
-        models.InstanceRequest, models.Problem,
+        models.ReplanRequest, models.InstanceRequest, models.Problem,
     )  # fmt: skip
 
     def described() -> dict[str, Any]:

@@ -158,6 +158,33 @@ class ExplainRequest(InstanceRequest):
     )
 
 
+class ReplanRequest(InstanceRequest):
+    """A problem that has changed, and the plan that was."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"instance": STOPS, "table": {"capacity": 8}, "old": {"routes": [[1], [3]]}}
+            ]
+        },
+    )
+    old: GivenSolution
+    old_instance: GivenInstance | None = Field(
+        default=None, description="The problem that was, for stops that moved; `table` fits both."
+    )
+    lost: list[Whole] = Field(
+        default_factory=list, max_length=1000, description="Vehicles that are gone, from 1."
+    )
+    stability: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        default=0.0, description="What a customer with another vehicle or predecessor costs."
+    )
+    seconds: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] | None = Field(
+        default=None, description="To improve the surroundings; by default about a tenth of one."
+    )
+    seed: Whole = 0
+
+
 class StartedRequest(Asked):
     """A solve that was started, by the id that `start` returned."""
 

@@ -376,6 +376,30 @@ def _explanation_of(asked: models.ExplainRequest, desk: Desk) -> dict[str, Any]:
     return {"instance": instance, "solution": solution, **more}
 
 
+@router.post(
+    "/replan",
+    response_model=dict[str, Any],
+    responses=REFUSALS,
+    openapi_extra=body_of(models.ReplanRequest),
+    tags=["solve"],
+)
+async def change_a_plan(request: Request, desk: TheDesk) -> Response:
+    """Change a plan for a problem that has changed, and only where it has; as `drhg replan`."""
+    asked, _ = await read_body(request, models.ReplanRequest)
+    arguments = await asyncio.to_thread(_change_of, asked, desk)
+    return JSONResponse(plain_numbers(await desk.ask("replan", arguments)))
+
+
+def _change_of(asked: models.ReplanRequest, desk: Desk) -> dict[str, Any]:
+    instance, before = _small_instance(asked, desk), None
+    if asked.old_instance is not None:
+        before = _small_instance(asked.model_copy(update={"instance": asked.old_instance}), desk)
+    found: dict[str, Any] = {"instance": instance, "old_instance": before}
+    found["old"] = solution_from(asked.old, before or instance, "old")
+    found["time_limit"] = asked.seconds
+    return found | {name: getattr(asked, name) for name in ("lost", "stability", "seed")}
+
+
 def plain_numbers(value: Any) -> Any:
     """The same without infinities, which JSON does not know: they become null."""
     if isinstance(value, float) and not math.isfinite(value):

@@ -112,7 +112,21 @@ def explain(
     return explain_here(instance, solution, region=region).to_dict(top)
 
 
-KINDS: dict[str, Callable[..., Any]] = {"solve": solve, "film": film, "explain": explain}
+def replan(
+    desk: Desk, old: Solution, instance: Instance, old_instance: Instance | None, **options: Any
+) -> dict[str, Any]:
+    """A plan changed only where its problem has."""
+    from drhg.plans.replan import replan as replan_here
+
+    return replan_here(old, instance, old_instance=old_instance, **options).to_dict()
+
+
+KINDS: dict[str, Callable[..., Any]] = {
+    "solve": solve,
+    "film": film,
+    "explain": explain,
+    "replan": replan,
+}
 
 
 def work(pipe: Connection, methods: tuple[str, ...]) -> None:
