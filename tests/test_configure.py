@@ -33,10 +33,10 @@ def test_the_paper_is_taken_to_the_letter() -> None:
 
 def test_settings_make_what_python_makes() -> None:
     assert built("neural", "repair.alternatives=2", instance=ROUTES) == drhg.Regions(
-        repair=drhg.Neural(alternatives=2), walks=4, sharing=drhg.Sharing(every=4)
+        repair=drhg.Neural(alternatives=2), walks=4, sharing=drhg.Sharing(every=4, least=2.5)
     )
     assert built("neural", "accept=improve", "walks=3", "sharing.every=9") == drhg.Regions(
-        repair=drhg.Neural(), walks=3, regions_per_step=2, sharing=drhg.Sharing(every=9)
+        repair=drhg.Neural(), walks=3, sharing=drhg.Sharing(every=9, least=2.5)
     )
     assert built("local", "destroy=covering", "destroy.k=5,9", "destroy.grow=2") == drhg.Regions(
         drhg.Covering((5, 9), grow=2.0)

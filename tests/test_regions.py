@@ -440,6 +440,25 @@ def test_walks_share_the_best_of_each_part(routes: bool, disagree: float) -> Non
     assert put_together > 0 or routes
 
 
+def test_there_are_as_many_walks_as_the_budget_allows() -> None:
+    instance = drhg.uniform_tsp(30, seed=1)
+    task = task_of(instance, construct(instance, "space-filling", 0)[0], 0, 1)
+    ways = drhg.Cluster((4, 9)), drhg.Improve(), 4, 2, Sharing(least=2.0)
+    for iterations, walks in ((10, 1), (119, 1), (120, 2), (200, 3), (10_000, 4)):
+        assert len(WalkSearch(task, Budget(iterations), *ways).walks) == walks
+    assert len(WalkSearch(task, Budget(), *ways).walks) == 4  # no end is known
+    budget = Budget(share=0.0)  # a limit of time: known only when some of it is over
+    search = WalkSearch(task, budget, *ways)
+    repair = LocalSearchRepair()
+    for share, walks in ((0.02, 1), (0.1, 2), (0.2, 2)):
+        for walk, region in search.destroyed(8):
+            walk.take(region, repair(task.rules, region.graphs, walk.rng))
+        budget.share = share
+        search.share()
+        assert len(search.walks) == walks
+    assert search.walks[1].cost <= drhg.cost(instance, task.start)
+
+
 def test_walks_take_turns() -> None:
     instance = drhg.uniform_tsp(30, seed=1)
     task = task_of(instance, construct(instance, "space-filling", 0)[0], 0, 1)

@@ -37,7 +37,7 @@ class Regions(Strategy):
     regions_per_step: regions that are destroyed in the same solution and repaired as one batch,
         which keeps all threads of a network busy. Each is one iteration. What no longer fits once
         another region of the step was accepted is dropped.
-    walks: solutions that go on side by side, one batch for all; they share the iterations.
+    walks: solutions that go on side by side, at most; they share the iterations.
     sharing: what the walks have in common.
     iterations: of a solve for which no limit is given; None: it ends by time.
     nodes_per_look: an iteration more between two looks at the search for so many nodes, because

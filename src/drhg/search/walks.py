@@ -33,6 +33,11 @@ class Sharing(Parameters):
     """Share of the regions in which exactly the edges are cut that another walk does not have."""
     most: int = number(100, 8)
     """Nodes of such a region, about, at most."""
+    least: float = number(0.0, 0.0)
+    """Iterations per node that each walk must get: with a smaller budget there are fewer walks."""
+    wait: float = number(0.05, 0.0, 1.0)
+    """Share of a time limit after which it is known how many iterations it allows; until then there
+    is one walk."""
 
 
 class WalkSearch:
@@ -49,13 +54,42 @@ class WalkSearch:
         sharing: Sharing | None = None,
     ) -> None:
         self.task, self.budget, self.sharing = task, budget, sharing or Sharing()
-        seeds = [task.seed, *([task.seed, i] for i in range(1, walks))]
-        self.walks = [Walk(task, budget, destroy, accept, regions_per_step, seed) for seed in seeds]
+        self.most, self.at_once = walks, walks * regions_per_step
+        self.operators = destroy, accept
         self.common = Walk(task, budget, destroy, accept, 0) if self.sharing.every else None
-        self.turn = self.steps = self.round = 0
+        self.turn = self.steps = self.round = self.done = 0
+        self.walks: list[Walk] = []
+        known = self._affordable()
+        self.settled = known is not None
+        self._grow(known or 1)
+
+    def _affordable(self) -> int | None:
+        """How many walks the budget is enough for; None if that is not known yet."""
+        least, total = self.sharing.least * self.task.instance.n, self.budget.max_iters
+        over = self.budget.fraction()
+        if least <= 0.0 or (total is None and over is None):
+            return self.most
+        expected = float(total or 0)
+        if total is None:
+            assert over is not None
+            if over < self.sharing.wait or over <= 0.0:
+                return None
+            expected = self.done / over
+        return max(1, min(self.most, int(expected / least)))
+
+    def _grow(self, count: int) -> None:
+        """Have so many walks: new ones go on from the first."""
+        task, seed = self.task, self.task.seed
+        for i in range(len(self.walks), count):
+            own = [seed, i] if i else seed
+            walk = Walk(task, self.budget, *self.operators, self.at_once, own)
+            if i:
+                walk.jump(copied(self.walks[0].plan), self.walks[0].cost)
+            self.walks.append(walk)
 
     def destroyed(self, count: int) -> list[tuple[Walk, Region]]:
         """So many regions, of one walk after the other."""
+        self.done += count
         turns = [(self.turn + i) % len(self.walks) for i in range(count)]
         self.turn = (self.turn + count) % len(self.walks)
         counts = np.bincount(turns, minlength=len(self.walks)).tolist()
@@ -101,6 +135,9 @@ class WalkSearch:
     def share(self) -> None:
         """After a step: the best takes what walks have better; after a round they go on from it."""
         self.steps += 1
+        if not self.settled and (known := self._affordable()) is not None:
+            self.settled = True
+            self._grow(known)
         if self.common is None or self.steps % self.sharing.every:
             return
         for walk in self.walks:

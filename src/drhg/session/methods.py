@@ -29,16 +29,15 @@ def _auto(instance: Instance) -> Strategy:
 
 
 def _neural(instance: Instance) -> Strategy:
-    """Walks side by side whose best parts are put together; for tours they anneal."""
-    sharing = Sharing(every=4)
-    if instance.is_cvrp:
-        walks = 4 if instance.n <= 300 else 2
-        return Regions(repair=Neural(), walks=walks, regions_per_step=4 // walks, sharing=sharing)
-    # as many walks as leave each some three iterations per node in the paper's time on two cores
-    walks = 8 if 700 < instance.n <= 3000 else 4 if 150 < instance.n <= 700 else 2
-    each = {8: 1, 4: 2, 2: 4 if instance.n > 3000 else 2}[walks]  # regions, for batches of 4 or 8
+    """Walks side by side, as many as the budget allows, whose best parts are put together.
+
+    For tours they anneal. Regions of a small instance would overlap: fewer are one batch.
+    """
     return Regions(
-        repair=Neural(), accept=Anneal(), walks=walks, regions_per_step=each, sharing=sharing
+        repair=Neural(),
+        accept=Improve() if instance.is_cvrp else Anneal(),
+        walks=4 if instance.is_cvrp or instance.n <= 150 else 8,
+        sharing=Sharing(every=4, least=2.5),
     )
 
 
