@@ -371,6 +371,10 @@ class _Replanning:
     def result(self, changes: Changes, began: float) -> Replanned:
         """The new plan, checked, and what is other than before."""
         instance = self.instance
+        self.routes = [
+            route if route == old else self._turned(route, vehicle)
+            for vehicle, route, old in zip(self.vehicles, self.routes, self.old, strict=True)
+        ]
         solution = Solution(self.routes, self.vehicles)
         if not self.absent and (found := check(instance, solution)):
             raise AssertionError(f"the new plan breaks a rule, please report it: {found[:3]}")
