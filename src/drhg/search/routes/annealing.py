@@ -19,6 +19,25 @@ if TYPE_CHECKING:
     from drhg.parallel import Cluster
 
 
+def complete(
+    context: Annealed, plan: RouteLists, pool: Executor, schedule: AnnealingSchedule
+) -> Iterator[RouteLists]:
+    """Anneal a plan that leaves customers out as a whole, until every customer has a route."""
+    if len(plan.absent):
+        for better in anneal_copies(context, plan, pool, schedule):
+            yield better
+            if not len(better.absent):
+                break
+
+
+def improve(
+    context: Annealed, plan: RouteLists, pool: Executor, schedule: AnnealingSchedule
+) -> Iterator[RouteLists]:
+    """Anneal copies of a small plan, or a large one together; yields the best, for ever."""
+    small = plan.customers <= context.params.sizes.copies
+    yield from (anneal_copies if small else anneal_together)(context, plan, pool, schedule)
+
+
 def anneal_copies(
     context: Annealed, plan: RouteLists, pool: Executor, schedule: AnnealingSchedule
 ) -> Iterator[RouteLists]:

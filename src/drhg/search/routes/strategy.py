@@ -12,7 +12,7 @@ pieces with resources.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from drhg.search.strategy import Strategy
 
 if TYPE_CHECKING:
     from drhg.problem import Instance
+    from drhg.search.routes.schedule import AnnealingSchedule
     from drhg.search.strategy import Budget, Snapshot, Task
 
 
@@ -55,49 +56,64 @@ class Routes(Strategy):
     piece_annealing: AnnealingParams = field(default_factory=rich_annealing)
 
     def run(self, task: Task, budget: Budget) -> Iterator[Snapshot]:
-        """Improve the start of the task on all its threads; never ends by itself.
-
-        A plan that leaves customers out is annealed as a whole until every customer has a route.
-        """
-        from drhg.search.routes.annealing import anneal_copies, anneal_together
-        from drhg.search.routes.context import SearchContext, search_context
-        from drhg.search.routes.genetic import genetic_search
+        """Improve the start of the task on all its threads, until nobody asks any more."""
         from drhg.search.routes.locked import locked_search
-        from drhg.search.routes.piece_context import piece_context
-        from drhg.search.routes.schedule import AnnealingSchedule
+
+        with ThreadPoolExecutor(task.threads) as pool:
+            if set(variants_of(task.instance)) & set(LOCKED):
+                yield from locked_search(task, self, budget, pool)
+            elif task.instance.rich:
+                yield from self._search_pieces(task, budget, pool)
+            else:
+                yield from self._search(task, budget, pool)
+
+    def _search(self, task: Task, budget: Budget, pool: Executor) -> Iterator[Snapshot]:
+        """Plain routes: the genetic search if they are few, else annealing, then parts of them."""
+        from drhg.search.routes.annealing import complete, improve
+        from drhg.search.routes.context import search_context
+        from drhg.search.routes.genetic import genetic_search
         from drhg.search.routes.subproblems import improve_subproblems
 
-        if set(variants_of(task.instance)) & set(LOCKED):
-            with ThreadPoolExecutor(task.threads) as pool:
-                yield from locked_search(task, self, budget, pool)
-        rich = task.instance.rich
-        context = piece_context(task, self) if rich else search_context(task, self)
+        context = search_context(task, self)
         plan = context.plan(task.start)
+        end = self.sizes.end_of_annealing(plan.customers)
         endless = budget.fraction() is None
-        end = 1.0 if rich else self.sizes.end_of_annealing(plan.customers)
+        schedule = self._schedule(task, budget, end, self.annealing)
+        best = plan
+        for best in complete(context, plan, pool, schedule):
+            yield context.snapshot(schedule.last, best)
+        long = self.genetic.has_long_routes(best.customers, len(best.ends))
+        if self.sizes.is_genetic(best.customers, long, endless):
+            task = replace(task, start=best.solution)
+            yield from genetic_search(task, self.genetic, self.moves, pool, schedule.left)
+        for better in improve(context, best, pool, schedule):
+            yield context.snapshot(schedule.last, better)
+            if (budget.fraction() or 0.0) >= end:
+                break
+        yield from improve_subproblems(context, better, pool, schedule)
+
+    def _search_pieces(self, task: Task, budget: Budget, pool: Executor) -> Iterator[Snapshot]:
+        """Routes with windows and the like: annealing of pieces to the end."""
+        from drhg.search.routes.annealing import complete, improve
+        from drhg.search.routes.piece_context import piece_context
+
+        context = piece_context(task, self)
+        plan = context.plan(task.start)
+        schedule = self._schedule(task, budget, 1.0, self.piece_annealing)
+        best = plan
+        for best in complete(context, plan, pool, schedule):
+            yield context.snapshot(schedule.last, best)
+        for better in improve(context, best, pool, schedule):
+            yield context.snapshot(schedule.last, better)
+
+    def _schedule(
+        self, task: Task, budget: Budget, end: float, params: AnnealingParams
+    ) -> AnnealingSchedule:
+        """The annealing of a task, which is cold at `end`, a share of the search."""
+        from drhg.search.routes.schedule import AnnealingSchedule
+
         steps = self.sizes.part_steps if task.cluster is None else self.sizes.part_steps_far
-        schedule = AnnealingSchedule(
-            budget, end, task.threads, task.instance.n,
-            self.piece_annealing if rich else self.annealing, steps,
-        )  # fmt: skip
-        with ThreadPoolExecutor(task.threads) as pool:
-            if len(plan.absent):
-                for better in anneal_copies(context, plan, pool, schedule):
-                    yield context.snapshot(schedule.last, better)
-                    if not len(better.absent):
-                        break
-                plan = better
-            long = self.genetic.has_long_routes(plan.customers, len(plan.ends))
-            if not rich and self.sizes.is_genetic(plan.customers, long, endless):
-                task = replace(task, start=plan.solution)
-                yield from genetic_search(task, self.genetic, self.moves, pool, schedule.left)
-            anneal = anneal_copies if plan.customers <= self.sizes.copies else anneal_together
-            for better in anneal(context, plan, pool, schedule):
-                yield context.snapshot(schedule.last, better)
-                if not rich and (budget.fraction() or 0.0) >= end:
-                    break
-            if isinstance(context, SearchContext):
-                yield from improve_subproblems(context, better, pool, schedule)
+        return AnnealingSchedule(budget, end, task.threads, task.instance.n, params, steps)
 
     def supports(self, instance: Instance) -> str | None:
         """Why an instance is not for this search, or None."""
