@@ -30,7 +30,7 @@ def plot_gantt(ax: Axes, instance: Instance, solution: Solution) -> None:
     """A row per route: a line while it drives, pale while it waits, a bar while it serves.
 
     Services that begin after their window has closed are red; where there are few enough stops a
-    thin line above each shows its window.
+    thin line above the bars shows each one's window, the first stop's on top.
     """
     if not instance.is_cvrp:
         raise DrhgError(f"{instance.name} has no routes from a depot to draw over time")
@@ -55,10 +55,11 @@ def plot_gantt(ax: Axes, instance: Instance, solution: Solution) -> None:
             )
             if few and instance.windows is not None:
                 opens, closes = instance.windows[one.nodes[k]]
-                above = row - HEIGHT / 2 - 0.08
+                step = (k - 1) / max(1, len(one.nodes) - 3)  # one above the other, in their order
+                above = row - HEIGHT / 2 - 0.05 - 0.26 * (1.0 - step)
                 ax.hlines(above, max(0.0, opens), min(end, closes), color, lw=1.2, alpha=0.6)
     ax.set_yticks(range(len(walks)), [str(row + 1) for row in range(len(walks))])
-    ax.set_ylim(len(walks) - 0.4, -0.6)
+    ax.set_ylim(len(walks) - 0.4, -0.75)
     plain_axes(ax)
     ax.grid(axis="y", visible=False)
     ax.grid(axis="x", color=FAINT, linewidth=0.5, alpha=0.6)

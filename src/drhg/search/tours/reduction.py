@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 
 import numpy as np
 
@@ -135,6 +136,11 @@ def _ways(instance: Instance) -> Floats:
         ways[np.flatnonzero(np.arange(n) != instance.end), n] = np.inf
     np.fill_diagonal(ways, np.inf)
     return ways
+
+
+def load_solver() -> None:
+    """Import what `_reduced_by_prices` needs, which takes up to a second."""
+    import_module("scipy.optimize")
 
 
 def _reduced_by_prices(ways: Floats) -> Floats:

@@ -101,6 +101,10 @@ class Tours(Strategy):
 
     def parts(self, instance: Instance) -> list[warmup.Part]:
         needed = [warmup.MOVES]
+        if not instance.symmetric:
+            from drhg.search.tours.reduction import load_solver
+
+            load_solver()  # as with kernels, not in the user's time
         largest = 2 * instance.n + 2 if instance.rich else instance.n  # see `reduction`
         if self.sizes.evolves(instance.n) or self.sizes.evolves(largest):
             needed += [warmup.CROSSING, warmup.POPULATION]
