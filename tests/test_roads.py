@@ -19,6 +19,7 @@ from test_spreadsheet import run
 import drhg
 from drhg.errors import DrhgError, InstanceError
 from drhg.files.matrices import read_matrix, write_matrix
+from drhg.files.registry import write_instance
 
 QUICK = {"wait": 0.0, "attempts": 3, "timeout": 5.0}
 Answer = tuple[int, Any]
@@ -351,6 +352,14 @@ def test_the_command_writes_both_tables(stub: Stub, tmp_path: Path) -> None:
     run("matrix", path, "--osrm", stub.url, "--block", "4", "-o", "m.npy",
         "--cache", tmp_path / "kept", at=tmp_path)  # fmt: skip
     assert len(stub.asked) == before
+
+
+def test_any_instance_on_the_globe_has_a_matrix(stub: Stub, tmp_path: Path) -> None:
+    write_instance(tmp_path / "stops.json", stops(5))
+    done = run("matrix", tmp_path / "stops.json", "--osrm", stub.url, "-o", "m.npy",
+               "--cache", tmp_path / "kept", at=tmp_path)  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "m.npy\n")
+    np.testing.assert_allclose(np.load(tmp_path / "m.npy"), by_hand(stops(5)))
 
 
 @pytest.mark.parametrize(

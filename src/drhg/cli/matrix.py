@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drhg.cli.help_pages import App, epilog
-from drhg.cli.inputs import Columns, columns_of
+from drhg.cli.inputs import Columns, columns_of, read_instance, table_options
 from drhg.cli.report import Bar, say
 from drhg.cli.shell import Interrupted, blaming, option
 from drhg.cli.targets import apart, try_file
@@ -122,11 +122,16 @@ def _asked(
     fresh: bool,
     quiet: bool,
 ) -> RoadMatrix:
+    from drhg.files.paths import suffix
+    from drhg.files.registry import INSTANCES
     from drhg.files.stops import read_places
     from drhg.roads import RoadParams, road_matrix
 
     with blaming(stops):
-        places = read_places(stops, columns=columns_of(columns))
+        if suffix(stops) in INSTANCES and suffix(stops) != ".csv":
+            places = read_instance(stops, table_options(columns=columns))
+        else:
+            places = read_places(stops, columns=columns_of(columns))
         try:
             with Bar("asked for", quiet) as bar:
                 return road_matrix(

@@ -115,7 +115,7 @@ def parse_stops(data: bytes, *, file: str | None = None) -> Instance:
 
 
 def read_places(path: PathLike, *, columns: Mapping[str, str] | None = None) -> Instance:
-    """The names and places of a table of stops, or of any other file that `read` knows, as a TSP.
+    """The names and places of a table of stops as a TSP.
 
     What else the table holds is not looked at.
     """
