@@ -25,7 +25,7 @@ def cut(instance: Instance, order: Ints) -> Ints:
     """A tour of `as_tour` as a path of the instance: cut where most is saved.
 
     >>> import drhg
-    >>> cut(drhg.tsp([[0, 0], [0, 1], [5, 1], [5, 0]], returns=False), np.arange(4)).tolist()
+    >>> cut(drhg.tsp([[0, 0], [0, 1], [5, 1], [6, 0]], returns=False), np.arange(4)).tolist()
     [0, 1, 2, 3]
     >>> cut(drhg.tsp([[0, 0], [0, 1], [5, 1], [5, 0]], start=2), np.arange(4)).tolist()
     [2, 3, 0, 1]
