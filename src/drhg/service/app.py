@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from importlib import resources
 from pathlib import Path
@@ -22,6 +25,8 @@ PAGE_TYPES = {
     ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml", ".csv": "text/csv; charset=utf-8",
 }  # fmt: skip
+READERS = 2  # threads
+SWITCH_SECONDS = 0.0005  # after which a thread lets others go on
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -42,6 +47,9 @@ def create_app(
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
+        # few threads read requests, and they give way often, so that answers do not wait for them
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(READERS))
+        sys.setswitchinterval(SWITCH_SECONDS)
         app.state.desk = desk = Desk(limits, workers, kept)
         await desk.open()
         try:

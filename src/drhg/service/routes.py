@@ -57,7 +57,7 @@ SMALLEST_STEP = 5  # nodes
 router = APIRouter()
 
 
-def desk_of(request: Request) -> Desk:
+async def desk_of(request: Request) -> Desk:
     desk: Desk = request.app.state.desk
     return desk
 
