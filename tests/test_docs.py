@@ -226,16 +226,17 @@ def test_the_readme_is_short() -> None:
 
 
 def test_the_table_of_the_readme_is_that_of_the_results() -> None:
-    """Every gap is a line of RESULTS.md, and the rows of both suites are of one version."""
+    """Every gap is a line of RESULTS.md, and its solvers' rows of both suites are of one version."""
+    solvers = ("drhg", "fast_tsp", "hygese", "pyvrp", "ortools")
     commits = set()
     for suite in ("tsp", "cvrp"):
         rows = (ROOT / f"benchmarks/rows/{suite}.jsonl").read_text(encoding="utf-8").splitlines()
-        commits |= {json.loads(row)["commit"] for row in rows}
+        made = [json.loads(row) for row in rows]
+        commits |= {row["commit"] for row in made if row["solver"] in solvers}
     assert len(commits) == 1
     results = (ROOT / "RESULTS.md").read_text(encoding="utf-8")
     table = re.search(r"^\| set .*\n\|-.*\n((?:\|.*\n)+)", README, re.MULTILINE)
     assert table is not None
-    solvers = ("drhg", "fast_tsp", "hygese", "pyvrp", "ortools")
     for line in table[1].splitlines():
         cells = [cell.strip().replace("*", "") for cell in line.strip("|").split("|")]
         name, seconds, gaps = cells[0].split()[0], cells[1], cells[3:]
