@@ -226,7 +226,7 @@ def test_the_readme_is_short() -> None:
 
 
 def test_the_table_of_the_readme_is_that_of_the_results() -> None:
-    """Every gap is a line of RESULTS.md, and its solvers' rows of both suites are of one version."""
+    """Every gap is a line of RESULTS.md; its solvers have rows of one version in both suites."""
     solvers = ("drhg", "fast_tsp", "hygese", "pyvrp", "ortools")
     commits = set()
     for suite in ("tsp", "cvrp"):
