@@ -297,6 +297,17 @@ def test_other_programs_read_what_the_command_writes(kind: str, tmp_path: Path) 
         assert parts["depot"].tolist() == [0]
 
 
+@pytest.mark.parametrize("kind", ["r1", "c2", "rc1"])
+def test_windows_by_the_command(kind: str, tmp_path: Path) -> None:
+    from drhg.problem.generate_windows import windows_vrp
+
+    run = shell(f"{kind}-vrptw", "-n", 20, "-s", 4, "-o", tmp_path / "made.vrp")
+    assert (run.returncode, run.stderr) == (0, "")
+    ours = io.read(tmp_path / "made.vrp")
+    assert ours == replace(windows_vrp(kind.upper(), 20, 4), name="made")
+    assert shell(f"{kind}-vrptw", "--unrounded").returncode == 2
+
+
 def test_unrounded_files_say_that_they_are(tmp_path: Path) -> None:
     for kind, make in (("uniform-tsp", g.uniform_tsp), ("uniform-cvrp", g.uniform_cvrp)):
         path = tmp_path / ("a.vrp" if kind.endswith("cvrp") else "a.tsp")
