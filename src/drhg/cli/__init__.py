@@ -87,7 +87,7 @@ def main() -> NoReturn:
 
 def _run() -> int:
     try:
-        return app(standalone_mode=False) or OK
+        return app(prog_name="drhg", standalone_mode=False) or OK
     except Interrupted:
         return STOP.exit_code
     except Exception as error:
