@@ -693,7 +693,9 @@ def test_a_file_and_settings_make_the_method(prepared: Prepared) -> None:
     assert run("solve", "square.tsp", "-q", *options).exit_code == 0
     call = prepared.calls[0]
     network = drhg.Neural(alternatives=4, sample=True)
-    assert call["method"](call["instance"]) == drhg.Regions(drhg.Cluster((5, 9)), network)
+    made = call["method"](call["instance"])
+    assert (made.destroy, made.repair) == (drhg.Cluster((5, 9)), network)
+    assert made.accept == drhg.Regions().accept
 
 
 @pytest.mark.usefixtures("here")
@@ -1090,7 +1092,7 @@ def test_packed_files() -> None:
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("kind", [k.value for k in Kind])
 def test_generate_depends_on_the_seed_alone(kind: str) -> None:
-    end = "vrp" if "cvrp" in kind else "tsp"
+    end = "tsp" if "tsp" in kind else "vrp"
     for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
         assert run("generate", kind, "-n", "30", "-s", seed, "-o", f"{name}.{end}").exit_code == 0
     a, b, c = (Path(f"{name}.{end}").read_text() for name in "abc")

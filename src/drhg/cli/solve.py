@@ -55,8 +55,8 @@ Seed: TypeAlias = Annotated[
 Start: TypeAlias = Annotated[
     str,
     option(SEARCH, "-i", "--start", metavar="NAME|FILE",
-           help="First solution: auto, insertion, sweep, savings, space-filling, greedy, "
-           "or a file with a tour or routes."),
+           help="First solution: auto, insertion, sweep, savings, space-filling, greedy, alone "
+           "(a route for every customer), or a file with a tour or routes."),
 ]  # fmt: skip
 MethodName: TypeAlias = Annotated[
     str | None,
