@@ -27,8 +27,9 @@ def warmup(
     methods: Annotated[
         list[str] | None,
         typer.Argument(metavar="METHOD",
-                       help="Only for these: tsp, cvrp, vrp (what `drhg solve` does by default, vrp "
-                            "with windows and the like), local, neural, paper."),
+                       help="Only for these: tsp, cvrp (what `drhg solve` does by default), vrp (the same "
+                            "with windows or locks), plans (explain, replan), local, neural, "
+                            "paper."),
     ] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress.")] = False,
 ) -> None:  # fmt: skip
