@@ -27,9 +27,8 @@ def warmup(
     methods: Annotated[
         list[str] | None,
         typer.Argument(metavar="METHOD",
-                       help="Only for these: tsp, cvrp (what `drhg solve` does by default), vrp (the same "
-                            "with windows or locks), plans (explain, replan), local, neural, "
-                            "paper."),
+                       help="Only for these: tsp, cvrp (what `drhg solve` does by default), vrp "
+                            "(windows, locks), plans (explain), local, neural, paper."),
     ] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress.")] = False,
 ) -> None:  # fmt: skip
