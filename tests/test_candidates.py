@@ -51,7 +51,7 @@ def test_routes_have_neighbours_too_and_never_the_depot() -> None:
     lists = neighbour_lists(instance, Nearness(instance), 9)
     assert lists.tolist() == [[1, 2], [2, 3], [1, 3], [2, 1]]
     alone = cvrp([[0, 0], [1, 0]], [0, 1], 3)
-    assert neighbour_lists(alone, Nearness(alone)).shape == (2, 0)
+    assert neighbour_lists(alone, Nearness(alone), 10).shape == (2, 0)
 
 
 @settings(max_examples=upto(100), deadline=None)

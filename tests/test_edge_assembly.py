@@ -30,7 +30,7 @@ def edges_of(tour: list[int]) -> Counter[frozenset[int]]:
 def population_of(
     instance: Instance, tours: list[list[int]]
 ) -> tuple[np.ndarray, assembly.Population]:
-    near = neighbour_lists(instance, Nearness(instance))
+    near = neighbour_lists(instance, Nearness(instance), 10)
     population = assembly.population_of(len(tours), near)
     for row, tour in enumerate(tours):
         assembly.set_tour(population, row, np.array(tour, dtype=np.int32))
