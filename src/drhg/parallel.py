@@ -301,6 +301,7 @@ class Cluster:
 
     def close(self) -> None:
         """Leave the cluster; one that was made for us ends."""
+        self._running.clear()  # before Ray ends, which knows what these are
         if self._ours:
             self._ray.shutdown()
 
