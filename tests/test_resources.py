@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numba
 import pytest
 import reference as ref
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from drhg.kernels.jit import kernel
 from drhg.problem.resources import ResourceLimits, Resources, close, excess, join, visit
+from drhg.search.routes import pieces
 
 Route = tuple[list[Resources], list[float], list[float]]
 SMALL = st.integers(0, 9).map(float)
@@ -98,6 +100,13 @@ def test_only_what_is_beyond_a_limit_is_excess(route: Route, data: st.DataObject
 
 @pytest.mark.compiled
 def test_kernels_compile_them_as_they_are() -> None:
-    compiled = kernel(join)
+    compiled = numba.njit(join)
     a, b = visit(1.0, 2.0, 3.0, 4.0), visit(5.0, 6.0, 20.0, 30.0)
     assert compiled(a, b, 2.0, 50.0) == join(a, b, 2.0, 50.0)
+
+
+@pytest.mark.compiled
+def test_a_kernel_is_compiled_in_one_way() -> None:
+    """The cache has one place per function: another kind of code there would end the process."""
+    with pytest.raises(TypeError, match=r"^join has other options, and the cache keeps one kind"):
+        kernel(pieces.join.py_func)

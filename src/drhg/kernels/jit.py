@@ -100,8 +100,9 @@ _remember_operators()
 def kernel(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """Compile on first call, without the GIL, cached on disk in the package's own folder."""
     njit: Any = numba.njit
-    vars(function)["drhg_kernel"] = True
     options = {"cache": True, "nogil": True, "error_model": "numpy", **options}
+    if vars(function).setdefault("drhg_kernel", options) != options:  # a crash, sooner or later
+        raise TypeError(f"{function.__qualname__} has other options, and the cache keeps one kind")
     dispatcher = njit(no_cfunc_wrapper=True, **options)(function)
     config: Any = numba.config
     if not config.DISABLE_JIT:
