@@ -778,6 +778,6 @@ def test_rates_are_printed() -> None:
     assert sum("iterations/s" in line for line in lines) == len(lines) == 6
     (line,) = rates.regions(0.1, 1, [200])
     assert line.startswith("uniform-tsp200-s1, 64 regions of 100 nodes: nearest ")
-    lines = list(rates.networks(0.05, 1))
+    lines = list(rates.networks(0.05, 1, ["economy"]))
     assert any(line.startswith("economy, compiled, batch 64: ") for line in lines)
     assert any(line.startswith("training, economy, 1 threads: ") for line in lines)

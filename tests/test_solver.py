@@ -205,11 +205,13 @@ def solved(instance: drhg.Instance, repair: str, **options: Any) -> drhg.Result 
         pytest.importorskip("pyvrp")
         options |= {"max_iters": min(2, options.get("max_iters", 2))}  # it takes its time each time
     networks = ("neural", "hybrid")
+    quick = drhg.Regions(repair=drhg.Library(seconds=0.02))  # not 0.1 s each time
+    method = quick if repair == "library" else repair
     if repair in networks and instance.metric is Metric.EXPLICIT:
         with pytest.raises(drhg.DrhgError, match="coordinates"):
             drhg.solve(instance, method=repair, **options)
         return None
-    return checked(drhg.solve(instance, method=repair, **options))
+    return checked(drhg.solve(instance, method=method, **options))
 
 
 @pytest.mark.parametrize("repair", SEARCHED)

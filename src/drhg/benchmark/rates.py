@@ -98,7 +98,9 @@ def regions(seconds: float, threads: int, sizes: Sequence[int] = TOUR_SIZES[1:])
         yield f"{instance.name}, {BATCH} regions of {REGION} nodes: {parts} ms"
 
 
-def networks(seconds: float, threads: int) -> Iterator[str]:
+def networks(
+    seconds: float, threads: int, presets: Sequence[str] = ("economy", "paper")
+) -> Iterator[str]:
     """Milliseconds per repair of 100 reduced nodes, compiled and by torch; decisions learnt."""
     from drhg.network.decode import compiled, decode
     from drhg.network.weights import ModelConfig, shapes
@@ -106,7 +108,7 @@ def networks(seconds: float, threads: int) -> Iterator[str]:
     square = np.random.default_rng(0).random((2048, 2048), np.float32)
     peak = 2 * 2048**3 / _least(lambda: square @ square, 1.0)
     yield f"peak of large matrix products: {peak / 1e9:.0f} GFLOP/s"
-    for preset in ("economy", "paper"):
+    for preset in presets:
         config = ModelConfig.of(preset)
         rng = np.random.default_rng(0)
         tensors = {  # random weights are no slower than trained ones
