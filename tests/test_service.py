@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,8 @@ def test_a_solve_from_its_order_to_its_result(
     assert drhg.check(instance, best) == []
     assert found["best"]["cost"] == pytest.approx(drhg.cost(instance, best))
     assert found["trace"][-1][1] == found["best"]["cost"]
-    assert [cost for _, cost in found["trace"]] == sorted(
-        (c for _, c in found["trace"]), reverse=True
-    )
+    costs = [cost for _, cost in found["trace"]]
+    assert all(b <= a * (1 + 1e-9) for a, b in pairwise(costs))  # of ties the last one is kept
 
 
 def test_the_same_result_as_in_python(running: Service) -> None:

@@ -244,6 +244,8 @@ def _from_ray(
                     continue
                 except ray.exceptions.RayTaskError as error:  # the function raised
                     cause = error.cause
+                    if told is not None and isinstance(cause, KeyboardInterrupt):
+                        continue  # it had hardly begun
                     done = Done(index, error=cause if isinstance(cause, Exception) else error)
                 except ray.exceptions.RayError as error:  # the worker or its machine is gone
                     done = Done(index, error=_died(attempts, type(error).__name__))
