@@ -160,6 +160,32 @@ def random_windows(rng: np.random.Generator, n: int) -> Instance:
     )
 
 
+def random_timed_plan(rng: np.random.Generator, n: int) -> tuple[Instance, list[list[int]]]:
+    """An instance with every kind of time, and a plan of it that keeps all limits."""
+    instance = random_windows(rng, n)
+    assert instance.demand is not None
+    routes: list[list[int]] = []
+    for node in (1 + rng.permutation(n - 1)).tolist():
+        places = [(r, p) for r, route in enumerate(routes) for p in range(len(route) + 1)]
+        rng.shuffle(places)
+        for r, p in places:
+            longer = [*routes[r][:p], node, *routes[r][p:]]
+            load = instance.demand[longer].sum()
+            if load <= instance.capacity and not breaks_time(instance, longer):
+                routes[r] = longer
+                break
+        else:
+            routes.append([node])
+    if rng.random() < 0.5:
+        longest = max(
+            route_length(instance, r) + sum(service(instance, i) for i in r) for r in routes
+        )
+        instance = dataclasses.replace(instance, max_distance=longest + float(rng.integers(20)))
+    if rng.random() < 0.5:
+        instance = dataclasses.replace(instance, vehicles=len(routes) + int(rng.integers(2)))
+    return instance, routes
+
+
 def cost(instance: Instance, routes: Sequence[Sequence[int]]) -> float:
     """Total length of a solution."""
     return sum(route_length(instance, route) for route in routes)

@@ -290,11 +290,6 @@ def test_a_start_must_keep_the_locks() -> None:
     instance = task(locks=Locks(pinned={1: 2}))
     with pytest.raises(SolutionError, match="is not visited by vehicle 2"):
         drhg.solve(instance, max_iters=1, start=Solution([[1], [2, 3], [4, 5]], [1, 2, 3]))
-    with pytest.raises(DrhgError, match="under way"):
-        drhg.solve(
-            replace(task(locks=Locks(driven={1: [1]})), windows=np.array([[0.0, 99.0]] * 6)),
-            max_iters=1,
-        )
 
 
 def test_locks_go_with_time_windows() -> None:
@@ -304,3 +299,43 @@ def test_locks_go_with_time_windows() -> None:
     instance = replace(free, locks=Locks(pinned={1: 2, 2: 1}, forbidden=[(3, 2)]))
     found = solved(instance, max_iters=200)
     assert check(instance, found) == []
+
+
+@pytest.mark.parametrize("seed", range(cases(12, 300)))
+def test_locks_of_every_kind_hold_with_times_of_every_kind(seed: int) -> None:
+    """Driven routes among them: their vehicles are where their timetables say."""
+    rng = np.random.default_rng(seed)
+    free, routes = ref.random_timed_plan(rng, int(rng.integers(3, 14)))
+    instance, known = ref.random_locks(rng, free, routes, float(rng.choice([0.3, 0.8])))
+    assert check(instance, known) == []
+    solved(instance, max_iters=200, seed=seed)
+    better = solved(instance, max_iters=200, seed=seed, start=known)
+    assert drhg.cost(instance, better) <= drhg.cost(instance, known)
+
+
+def test_a_driven_route_goes_on_in_time() -> None:
+    """Among all plans of few customers that keep the locks and all times."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        free, routes = ref.random_timed_plan(rng, 5)
+        free = replace(free, vehicles=len(routes) + 1)
+        driven = {v: route[:1] for v, route in enumerate(routes, start=1)}
+        instance = replace(free, locks=Locks(driven=driven))
+        best = np.inf
+        for plan in ref.partitions([1, 2, 3, 4]):
+            for order in itertools.product(*(itertools.permutations(route) for route in plan)):
+                for numbers in itertools.permutations(range(1, len(routes) + 2), len(order)):
+                    one = Solution(order, numbers)
+                    if drhg.cost(instance, one) < best and check(instance, one) == []:
+                        best = float(drhg.cost(instance, one))
+        found = solved(instance, max_iters=2000, seed=seed)
+        assert drhg.cost(instance, found) == pytest.approx(best)
+
+
+def test_a_driven_route_that_is_late_is_refused() -> None:
+    late = replace(task(), windows=[[0, 99], [0, 99], [0, 2], *[[0, 99]] * 3])
+    with pytest.raises(InstanceError, match=r"driven route of vehicle 2 is at node 2 .* at 2.414"):
+        replace(late, locks=Locks(driven={2: [1, 2]}))
+    short = replace(late, windows=None, max_duration=6)
+    with pytest.raises(InstanceError, match=r"frozen route of vehicle 1 takes 6.8"):
+        replace(short, locks=Locks(frozen={1: [4, 5]}))

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
+import numpy as np
+
 from drhg.errors import InstanceError
 from drhg.problem.arguments import from_zero, shown, whole_number
 from drhg.problem.tolerances import CHECK_SLACK
@@ -351,14 +353,37 @@ def _check_room(instance: Instance, roots: _Roots, found: Resolved) -> None:
     for word, routes in (("driven", found.driven), ("frozen", found.frozen)):
         for vehicle, path in routes.items():
             _check_length(instance, word, vehicle, path)
+            _check_times(instance, word, vehicle, path)
 
 
 def _check_length(instance: Instance, word: str, vehicle: int, path: Path) -> None:
     if instance.max_distance is None:
         return
-    stops = [instance.depot, *path, *([instance.depot] if word == "frozen" else [])]
+    back = word == "frozen" and instance.returns
+    stops = [instance.depot, *path, *([instance.depot] if back else [])]
     length = float(instance.distance(stops[:-1], stops[1:]).sum())
     length += float(instance.services[list(path)].sum())
     if length > instance.max_distance * (1 + CHECK_SLACK):
         _contradict(f"the {word} route of vehicle {vehicle} is {length:g} long",
                     f"routes may be {instance.max_distance:g} long")  # fmt: skip
+
+
+def _check_times(instance: Instance, word: str, vehicle: int, path: Path) -> None:
+    """A driven or frozen route must be in time; leaving as early as it can, it is if any is."""
+    if instance.windows is None and instance.max_duration is None:
+        return
+    from drhg.problem.solution import Solution
+    from drhg.problem.timetable import schedule
+    from drhg.problem.variants import beyond
+
+    (times,) = schedule(instance, Solution([path]))
+    stops = len(path) + 1 if word == "driven" else len(times.nodes)
+    closes = instance.closes[times.nodes]
+    for k in np.flatnonzero(beyond(times.begin, closes)[:stops]):
+        _contradict(f"the {word} route of vehicle {vehicle} is at "
+                    f"{instance.called(times.nodes[k])} at {times.begin[k]:g}",
+                    f"its window closes at {closes[k]:g}")  # fmt: skip
+    spent = times.departure[stops - 1] - times.departure[0]
+    if instance.max_duration is not None and beyond(spent, instance.max_duration):
+        _contradict(f"the {word} route of vehicle {vehicle} takes {spent:g}",
+                    f"routes may take {instance.max_duration:g}")  # fmt: skip

@@ -20,6 +20,7 @@ import numpy as np
 from drhg.hypergraph.plan import Flags, Index
 from drhg.problem import Floats, Instance, Ints, Resolved, Solution, cost, resolve
 from drhg.problem.locks import Chain
+from drhg.problem.resources import Resources, join, visit
 from drhg.problem.tolerances import TIE
 from drhg.search.routes.annealing import anneal_copies, anneal_together
 from drhg.search.routes.context import RouteLists
@@ -153,12 +154,17 @@ class _Fleet:
         start = np.full(count, instance.depot, np.int32)
         longest = np.inf if instance.max_distance is None else instance.max_distance
         length, fixed = np.full(count, longest), np.zeros(count)
+        departs, front = np.full(count, instance.opens[instance.depot]), np.zeros(count)
+        latest = np.full(count, np.inf)
         for kind, vehicle in enumerate(self.driver):
             path = found.driven.get(vehicle)
             if path is None:
                 continue
             start[kind] = path[-1]
             length[kind] -= length_of(instance, path)
+            begun = resources_of(instance, path)
+            departs[kind] = begun.earliest + begun.duration
+            front[kind], latest[kind] = begun.duration, begun.latest
             if instance.returns:  # it drives home in any case
                 fixed[kind] = -float(instance.distance(path[-1], instance.depot))
         number = np.ones(count, np.int64)
@@ -167,7 +173,7 @@ class _Fleet:
         return Vehicles(
             start=start, end=np.full(count, instance.depot, np.int32),
             returns=np.full(count, instance.returns), capacity=np.array(self.room, np.int64),
-            departs=np.full(count, instance.opens[instance.depot]),
+            departs=departs, front=front, latest=latest,
             back=np.full(count, instance.closes[instance.depot]),
             max_length=length, max_duration=np.full(count, duration), fixed=fixed, number=number,
         )  # fmt: skip
@@ -188,6 +194,20 @@ def length_of(instance: Instance, path: tuple[int, ...]) -> float:
     stops = np.array([instance.depot, *path])
     way = float(np.sum(instance.distance(stops[:-1], stops[1:])))
     return way + float(instance.services[list(path)].sum())
+
+
+def resources_of(instance: Instance, path: tuple[int, ...]) -> Resources:
+    """Of a route from leaving the depot until its last stop here is served; loads and ways not."""
+    depot, opens, closes = instance.depot, instance.opens, instance.closes
+    leaves = opens[depot]
+    if instance.release is not None:
+        leaves = max(leaves, float(instance.release[list(path)].max()))
+    whole, here = visit(0.0, 0.0, leaves, closes[depot]), depot
+    for node in path:
+        stop = visit(0.0, instance.services[node], opens[node], closes[node])
+        whole = join(whole, stop, 0.0, instance.travel_time(here, node))
+        here = node
+    return whole
 
 
 def _tied(fleet: _Fleet, rng: np.random.Generator | None, start: Solution | None) -> dict[int, int]:

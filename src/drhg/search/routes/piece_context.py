@@ -93,7 +93,8 @@ def fleet_of(instance: Instance) -> Vehicles:
     return Vehicles(
         start=np.array([depot], np.int32), end=np.array([depot], np.int32),
         returns=np.array([instance.returns]), capacity=np.array([instance.capacity], np.int64),
-        departs=instance.opens[[depot]], back=instance.closes[[depot]],
+        departs=instance.opens[[depot]], front=np.zeros(1), latest=np.array([np.inf]),
+        back=instance.closes[[depot]],
         max_length=np.array([np.inf if longest is None else longest]),
         max_duration=np.array([np.inf if duration is None else duration]),
         fixed=np.zeros(1),

@@ -56,7 +56,9 @@ class Vehicles(NamedTuple):
     end: Index  # (K,): node where it ends, if it returns
     returns: Flags  # (K,): whether the way to the end node counts at all
     capacity: Ints  # (K,)
-    departs: Floats  # (K,): it leaves no earlier
+    departs: Floats  # (K,): it leaves its start node no earlier
+    front: Floats  # (K,): time on the road before it is there, of one that is under way
+    latest: Floats  # (K,): leaving the depot later, one under way would be late somewhere
     back: Floats  # (K,): it is at the end node no later
     max_length: Floats  # (K,): inf if there is no limit
     max_duration: Floats  # (K,): from leaving to coming back, or to the end of the last service
@@ -321,7 +323,9 @@ def part_of_pieces(
         stops=np.zeros(slots, np.int32), empty=np.zeros((kinds, slots + 1), np.int32),
         ready=np.concatenate((never, vehicles.departs[kind])),
         due=np.concatenate((-never, np.where(problem.open, np.inf, _relaxed(back)))),
-        front=np.zeros(size), latest=np.concatenate((never, back)), rest=np.zeros(size),
+        front=np.concatenate((np.zeros(m), vehicles.front[kind])),
+        latest=np.concatenate((never, np.minimum(back, vehicles.latest[kind]))),
+        rest=np.zeros(size),
         earliest=np.full(size, -np.inf), release=np.full(slots, -np.inf),
         absences=np.zeros(m, np.int64),
     )  # fmt: skip

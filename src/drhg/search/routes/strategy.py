@@ -119,9 +119,6 @@ class Routes(Strategy):
         """Why an instance is not for this search, or None."""
         if not instance.is_cvrp:
             return "Routes is for a CVRP, and this is a TSP"
-        timed = {"windows", "release", "max_duration"} & set(variants_of(instance))
-        if instance.locks is not None and instance.locks.driven and timed:
-            return "Routes does not know when a vehicle that is under way will be where"
         return not_known("Routes", instance, (*RICH, *LOCKED))
 
     def spreads(self, instance: Instance) -> str | None:
