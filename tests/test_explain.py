@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,25 @@ def tours(draw: st.DrawFn, most: int = 8) -> tuple[Instance, list[list[int]]]:
     return instance, [tour]
 
 
+@st.composite
+def timed_plans(draw: st.DrawFn, most: int = 8) -> tuple[Instance, list[list[int]]]:
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    return ref.random_timed_plan(rng, draw(st.integers(2, most)))
+
+
+@st.composite
+def odd_tours(draw: st.DrawFn, most: int = 8) -> tuple[Instance, list[list[int]]]:
+    """Tours of one-way distances, and paths, which may have to begin or end somewhere."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n, path = draw(st.integers(2, most)), draw(st.booleans())
+    tour = rng.permutation(n).tolist()
+    return tsp(
+        matrix=rng.integers(1, 30, (n, n)), returns=not path,
+        start=tour[0] if path and draw(st.booleans()) else None,
+        end=tour[-1] if path and draw(st.booleans()) else None,
+    ), [tour]  # fmt: skip
+
+
 def near(a: float, b: float) -> bool:
     return a == b or abs(a - b) <= 1e-6 * max(1.0, abs(a), abs(b))
 
@@ -60,7 +80,7 @@ def elsewhere(instance: Instance, routes: list[list[int]], node: int) -> dict[An
     for r, route in enumerate([*rest, []] if instance.is_cvrp else rest):
         own = routes[r].index(node) if r < len(routes) and node in routes[r] else -1
         gaps = len(route) + 1
-        if not instance.is_cvrp:  # the gap behind the last stop is that before the first
+        if not instance.is_cvrp and instance.returns:  # behind the last stop is before the first
             gaps, own = len(route), own % len(route)
         for at in range(gaps):
             if at == own or (r == len(rest) and alone):
@@ -71,14 +91,15 @@ def elsewhere(instance: Instance, routes: list[list[int]], node: int) -> dict[An
     return found
 
 
-@settings(max_examples=upto(150))
-@given(st.one_of(plans(), tours()))
+@settings(max_examples=upto(200))
+@given(st.one_of(plans(), tours(), timed_plans(), odd_tours()))
 def test_places_cost_what_trying_them_all_says(case: tuple[Instance, list[list[int]]]) -> None:
     instance, routes = case
     solution = Solution(routes)
     found = drhg.explain(instance, solution, region=0)
     assert found.violations == ()
     glued = {node for edge in instance.fixed_edges for node in edge}
+    glued |= {instance.start, instance.end} - {None}
     for stop in found.stops:
         rest = [[node for node in route if node != stop.node] for route in routes]
         without = ref.cost(instance, [route for route in rest if route])
@@ -102,7 +123,7 @@ def test_places_cost_what_trying_them_all_says(case: tuple[Instance, list[list[i
 
 
 @settings(max_examples=upto(60))
-@given(plans())
+@given(st.one_of(plans(), timed_plans(), odd_tours()))
 def test_the_next_best_place_is_where_it_says(case: tuple[Instance, list[list[int]]]) -> None:
     instance, routes = case
     found = drhg.explain(instance, Solution(routes), region=0)
@@ -150,8 +171,11 @@ def moved(instance: Instance, routes: list[list[int]], node: int, place: Place) 
     """The plan after a stop has moved between the two stops that a place names."""
     new = [list(route) for route in routes] + [[]]
     target = new[place.route - 1]
-    after, before = int(place.after), int(place.before)
-    path = [instance.depot, *target, instance.depot]
+    after, before = (int(name) if name else -1 for name in (place.after, place.before))
+    if instance.is_cvrp:
+        path = [instance.depot, *target, instance.depot if instance.returns else -1]
+    else:
+        path = [target[-1], *target] if instance.returns else [-1, *target, -1]
     gaps = [g for g, pair in enumerate(itertools.pairwise(path)) if pair == (after, before)]
     gap = gaps[0]  # of an empty route the only one
     marked = [*target[:gap], -1, *target[gap:]]
@@ -271,7 +295,7 @@ def test_a_conflict_is_a_proof(seed: int, customers: int, limit: bool) -> None:
         return
     assert best == math.inf
     assert 0 < len(found.customers) <= customers
-    assert found.limit in ("capacity", "max_distance")
+    assert set(found.limit.split(" and ")) <= {"capacity", "max_distance"}
 
 
 def test_a_packing_conflict_is_minimal() -> None:
@@ -334,6 +358,66 @@ def test_slack_and_edges() -> None:
     assert {found.edges[0].first, found.edges[0].second} == {"north", "east"}
 
 
+@settings(max_examples=upto(60))
+@given(timed_plans())
+def test_how_much_later_a_route_could_leave(case: tuple[Instance, list[list[int]]]) -> None:
+    instance, routes = case
+    found = drhg.explain(instance, Solution(routes))
+    assert found.certificate is None  # not known with windows
+    for route, facts in zip(routes, found.routes, strict=True):
+        _, duration, leave = ref.best_departure(instance, route)
+        assert facts.duration == duration
+        if instance.max_duration is not None:
+            assert facts.free_duration == instance.max_duration - duration
+        closes = ref.window(instance, instance.depot)[1]
+        in_time = [
+            later
+            for later in range(int(closes - leave) + 1)
+            if all(
+                begin <= ref.window(instance, node)[1]
+                for node, _, begin in ref.walk(instance, route, leave + later)
+            )
+        ]
+        assert facts.delay == max(in_time)
+
+
+def test_regions_are_refused_by_name_where_they_are_not_known() -> None:
+    shops = drhg.vrp(xy=[[0, 0], [0, 3], [4, 0]], windows=[[0, 20], [5, 6], [0, 19]])
+    plan = Solution([[1, 2]])
+    with pytest.raises(drhg.InstanceError, match="regions does not know time windows"):
+        drhg.explain(shops, plan, region=5)
+    late = drhg.explain(shops, Solution([[2, 1]]))
+    assert late.violations
+    assert late.routes[0].delay == 0.0
+    first, second = drhg.explain(shops, plan).stops
+    assert first.next == Place(2, "0", "0", 6.0)
+    assert first.barred == Place(1, "2", "0", 4.0, ("windows",))
+    assert second.next == Place(2, "0", "0", 8.0)
+
+
+@settings(max_examples=upto(60))
+@given(st.integers(0, 2**32))
+def test_a_conflict_of_times_is_a_proof(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    instance = ref.random_windows(rng, int(rng.integers(3, 7)))
+    demand = np.zeros(instance.n, np.int64)
+    task = replace(instance, demand=demand, vehicles=int(rng.integers(1, 3)))
+    found = find_conflict(task)
+    if found is None:
+        return
+    assert task.vehicles is not None
+    fits = (
+        all(
+            any(not ref.breaks_time(task, order) for order in itertools.permutations(part))
+            for part in parts
+        )
+        for parts in ref.partitions(range(1, task.n))
+        if len(parts) <= task.vehicles
+    )
+    assert found.limit
+    assert not any(fits)
+
+
 @pytest.mark.parametrize("wrong", [-1, 13, 2.5, "many"])
 def test_a_wrong_region_is_refused(wrong: Any) -> None:
     with pytest.raises(drhg.DrhgError, match="region must be"):
@@ -370,6 +454,13 @@ def test_the_command_prints_what_python_finds(tmp_path: Path) -> None:
     assert "Dearest stops" in text
     assert run("explain", *files, "--plot", tmp_path / "p.png").exit_code == 0
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    assert run("explain", *files, "--map", tmp_path / "why.html").exit_code == 0
+    assert json.dumps(found.map_facts(), separators=(",", ":")) in (
+        (tmp_path / "why.html").read_text()
+    )
+    refused = run("explain", *files, "--map", tmp_path / "why.png")
+    assert refused.exit_code == 2
+    assert "it may end in .html" in refused.stderr
 
 
 def test_the_command_refuses_and_reports(tmp_path: Path) -> None:

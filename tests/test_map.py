@@ -232,6 +232,38 @@ def test_times_are_shown_where_they_are_known(show: Callable[..., Any]) -> None:
     ]  # fmt: skip
 
 
+def test_stops_tell_what_their_places_cost_and_open_regions_are_marked(
+    show: Callable[..., Any],
+) -> None:
+    instance, solution = city(60, 40)
+    found = drhg.explain(instance, solution)
+    assert found.certificate is not None
+    cost = drhg.cost(instance, solution)
+    page = show(format_map(instance, solution, cost, found.map_facts()))
+    share = f"{int(1000 * found.certificate.share) / 10:g} %"
+    assert share in page.locator("#facts").inner_text()
+    node = int(found.certificate.open_stops[0])
+    ring = """([x, y]) => { const c = document.getElementById('map'), k = devicePixelRatio;
+        const seen = c.getContext('2d').getImageData((x - 14) * k, (y - 14) * k, 28, 28).data;
+        let marks = 0;
+        for (let i = 0; i < seen.length; i += 4)
+            marks += seen[i] > 200 && seen[i + 1] < 80 && seen[i + 2] > 100 && seen[i + 2] < 180;
+        return marks; }"""
+    assert page.evaluate(ring, at(page, node)) > 20
+    page.mouse.move(*at(page, node))
+    told = page.locator("#tip").inner_text()
+    assert "A better repair around it saves" in told
+    stop = next(one for one in found.stops if one.node == node)
+    assert stop.next is not None
+    own, other = (f"{v / 1000:.{2 if v < 1e4 else 1}f} km" for v in (stop.cost, stop.next.cost))
+    assert f"Its place costs {own}" in told
+    assert f"Next best place: {other}, route {stop.next.route}" in told
+    page.mouse.move(5, 5)
+    page.get_by_text("A better repair exists").click()
+    page.wait_for_timeout(100)
+    assert page.evaluate(ring, at(page, node)) == 0
+
+
 def test_an_open_route_has_no_way_back(show: Callable[..., Any]) -> None:
     path = drhg.tsp([[0, 0], [9, 0], [9, 9]], returns=False)
     facts = facts_of(format_map(path, drhg.Solution([[0, 1, 2]]), 18.0))

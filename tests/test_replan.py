@@ -191,12 +191,119 @@ def test_wrong_arguments_are_refused(options: dict[str, Any], words: str) -> Non
         drhg.replan(Solution([[1]]), task, **options)
 
 
+@settings(max_examples=upto(40))
+@given(st.integers(0, 2**32), st.booleans())
+def test_windows_and_other_times_are_kept(seed: int, altered: bool) -> None:
+    """Some customers of a timed plan were not in the old one, or not at these times."""
+    rng = np.random.default_rng(seed)
+    new, routes = ref.random_timed_plan(rng, int(rng.integers(2, 20)))
+    added = set(rng.choice(np.arange(1, new.n), min(new.n - 1, 3), replace=False).tolist())
+    old = Solution([[node for node in route if node not in added] for route in routes])
+    before = replace(new, windows=None, release=None, max_duration=None) if altered else None
+    price = float(rng.choice([0.0, 5.0]))
+    found = drhg.replan(old, new, old_instance=before, stability=price, seed=1)
+    assert found.unplaced == ()
+    assert check(new, found.solution) == []
+    assert set(found.changes.added) == added
+    now, was = by_vehicle(found.solution), by_vehicle(old)
+    assert all(now[v] == was[v] for v in found.untouched)
+    assert set(found.moved) == familiar(new, old, found.solution)
+    # the cheapest places alone, by trying them all; where ways are odd, others may have to leave
+    kept = not [one for one in check(new, old) if "is not visited" not in one]
+    if kept and not price and not altered and new.vehicles is None:
+        plan = [route.tolist() for route in old.routes]
+        for node in sorted(added, key=lambda i: (-new.demand[i], i)):  # type: ignore[index]
+            plan = cheapest(new, plan, node)
+        assert found.cost <= ref.cost(new, plan) + 1e-9
+
+
+def cheapest(task: Instance, routes: list[list[int]], node: int) -> list[list[int]]:
+    """The cheapest plan with one more customer somewhere."""
+    tried = []
+    for r, route in enumerate([*routes, []]):
+        others = [one for k, one in enumerate(routes) if k != r]
+        for at in range(len(route) + 1):
+            plan = [*others, [*route[:at], node, *route[at:]]]
+            one_by_one = [f for f in check(task, Solution(plan)) if "is not visited" not in f]
+            if not one_by_one:
+                tried.append((ref.cost(task, plan), plan))
+    return min(tried)[1]
+
+
+@settings(max_examples=upto(60))
+@given(st.integers(0, 2**32), st.booleans())
+def test_locks_are_kept_or_brought_about(seed: int, kept: bool) -> None:
+    """The old plan keeps all locks of the new problem, or is any."""
+    rng = np.random.default_rng(seed)
+    free, routes = ref.random_plan(
+        rng, int(rng.integers(2, 20)), "uniform", Metric.EXACT, fleet=bool(rng.random() < 0.5)
+    )
+    new, keeps = ref.random_locks(rng, free, routes, 0.6)
+    gone = int(rng.choice(np.concatenate(routes)))
+    if kept:
+        old = Solution([[i for i in route if i != gone] for route in routes], keeps.vehicles)
+    else:
+        old = Solution([rng.permutation(route) for route in routes])
+    found = drhg.replan(old, new, stability=float(rng.choice([0.0, 5.0])), seed=1)
+    if kept:
+        assert found.unplaced == ()
+    if not found.unplaced:
+        assert check(new, found.solution) == []
+        assert not ref.locks_broken(new, found.solution)
+    now, was = by_vehicle(found.solution), by_vehicle(old)
+    assert all(now[v] == was[v] for v in found.untouched)
+
+
+@settings(max_examples=upto(60))
+@given(st.integers(0, 2**32), st.sampled_from(["tour", "one way", "path"]))
+def test_tours_and_paths_are_changed_too(seed: int, kind: str) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 30))
+    tour, returns = rng.permutation(n).tolist(), kind == "tour" or bool(rng.integers(2))
+    if kind == "one way":
+        new = drhg.tsp(matrix=rng.integers(1, 30, (n, n)), returns=returns)
+    else:
+        pairs = zip(tour, [*tour[1:], *tour[:1]][: n if returns else n - 1], strict=False)
+        held = [(a, b) for a, b in pairs if a != b and rng.random() < 0.3]
+        new = drhg.tsp(rng.random((n, 2)), fixed_edges=held, returns=returns)
+    if not new.returns and rng.random() < 0.5:
+        new = replace(new, start=tour[0], end=tour[-1] if rng.random() < 0.5 else None)
+    order = tour if rng.random() < 0.5 else rng.permutation(n).tolist()
+    old = Solution([[node for node in order if rng.random() < 0.8] or tour[:1]])
+    price = float(rng.choice([0.0, 5.0]))
+    found = drhg.replan(old, new, stability=price, seed=1)
+    assert check(new, found.solution) == []
+    assert found.cost == cost(new, found.solution)
+    assert found.solution.vehicles is None
+    assert set(found.changes.added) == set(range(n)) - set(old.tour.tolist())
+
+
+def test_one_stop_more_in_a_long_tour_changes_its_surroundings_only() -> None:
+    task = drhg.uniform_tsp(2001, seed=3)
+    assert task.xy is not None
+    before = replace(task, xy=task.xy[:-1])
+    old, _ = construct(before, "greedy", 0)
+    found = drhg.replan(old, task)
+    assert check(task, found.solution) == []
+    assert found.cost < cost(before, old)  # the surroundings of a greedy tour have room for that
+    near = set(np.argsort(task.distance(2000, np.arange(2001)))[:122].tolist())
+    was, now = (ref.edges_of(task, [one.tour.tolist()]) for one in (old, found.solution))
+    assert all(edge & near for edge in was - now)  # nothing else has been cut
+    assert drhg.replan(old, task).solution == found.solution
+    price = drhg.replan(old, task, stability=100.0)
+    assert len(price.moved) <= 1
+    longer = drhg.replan(old, task, time_limit=0.5)
+    assert longer.cost <= found.cost + 1e-9
+
+
 def test_what_is_not_known_is_refused() -> None:
-    with pytest.raises(InstanceError, match="this is a TSP"):
-        drhg.replan(Solution([[0, 1]]), drhg.tsp([[0, 0], [0, 1]]))
-    shops = drhg.vrp(xy=[[0, 0], [0, 3]], windows=[[0, 20], [5, 6]])
-    with pytest.raises(InstanceError, match="replan does not know time windows"):
-        drhg.replan(Solution([[1]]), shops)
+    with pytest.raises(InstanceError, match="a tour has no vehicles to lose"):
+        drhg.replan(Solution([[0, 1]]), drhg.tsp([[0, 0], [0, 1]]), lost=[1])
+    with pytest.raises(InstanceError, match="the old tour is one route, not 2"):
+        drhg.replan(Solution([[0], [1]]), drhg.tsp([[0, 0], [0, 1]]))
+    held = cvrp([[0, 0], [0, 1], [1, 0]], [0, 1, 1], 2, locks=drhg.Locks(pinned={1: 2}))
+    with pytest.raises(InstanceError, match="vehicle 2 is lost, but locks say what it does"):
+        drhg.replan(Solution([[2], [1]]), held, lost=[2])
 
 
 def run(*arguments: object) -> Any:
@@ -220,6 +327,25 @@ def test_the_command_matches_names_in_tables(tmp_path: Path) -> None:
     told = json.loads(run("replan", old, new, "--capacity", 2, "-f", "json").stdout)
     assert told["removed"] == ["ford"]
     assert told["untouched_routes"] == []
+
+
+def test_the_command_keeps_times_and_together(tmp_path: Path) -> None:
+    old = tmp_path / "routes.csv"
+    old.write_text("route,position,name\n1,1,mill\n1,2,ford\n")
+    new = tmp_path / "stops.csv"
+    new.write_text(
+        "name,x,y,demand,earliest,latest,together\nhub,0,0,,0,99,\nmill,0,5,1,0,9,\n"
+        "ford,0,9,1,0,12,\ninn,1,5,1,20,40,A\nfarm,5,1,1,0,60,A\n"
+    )
+    out = tmp_path / "new.csv"
+    done = run("replan", old, new, "--capacity", 9, "--vehicles", 2, "-o", out)
+    assert done.exit_code == 0, done.stderr
+    checked = run("check", new, out, "--capacity", 9)
+    assert checked.exit_code == 0, checked.stderr
+    rows = [line.split(",") for line in out.read_text().splitlines()]
+    route = {row[rows[0].index("name")]: row[0] for row in rows[1:]}
+    assert route["inn"] == route["farm"]
+    assert run("replan", old, new, "--capacity", 9, "--max-duration", "0:30").exit_code == 0
 
 
 def test_the_command_by_numbers_and_its_refusals(tmp_path: Path) -> None:

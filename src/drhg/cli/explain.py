@@ -19,11 +19,17 @@ from drhg.cli.inputs import (
     Capacity,
     Columns,
     Depot,
+    Durations,
+    Fleet,
     InstanceFile,
     Matrix,
     MaxDistance,
+    MaxDuration,
+    Open,
+    Speed,
     read_both,
     table_options,
+    with_fleet,
 )
 from drhg.cli.report import Bar, print_table, say
 from drhg.cli.shell import BAD_INPUT, INFEASIBLE, OK, blaming
@@ -61,6 +67,7 @@ class _Step:
             ("drhg explain A-n32-k5.vrp plan.sol", "the dearest stops, slack, what is better"),
             ("drhg explain stops.csv routes.csv --capacity 120 -f csv", "a row per stop"),
             ("drhg explain A-n32-k5.vrp plan.sol --region 10 --plot open.png", "look further"),
+            ("drhg explain stops.csv routes.csv --capacity 120 --map why.html", "a map of it"),
             ("drhg explain tight.vrp", "why no plan can exist, if that can be shown"),
         ],
         "The cost of a place is what the plan would be shorter without the stop, exactly.\n"
@@ -81,21 +88,33 @@ def explain(
         int, typer.Option("--top", min=0, metavar="N", help="Stops and edges to list.")
     ] = USUAL_TOP,
     region: Annotated[
-        int,
+        int | None,
         typer.Option("--region", min=0, max=12, metavar="NODES",
-                     help="Size of the regions that are searched exhaustively; 0 for none."),
-    ] = 8,
+                     help="Size of the regions that are searched exhaustively, 0 for none; else "
+                          "8, or none with time windows, locks and the like."),
+    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option("--plot", metavar="PNG",
                      help="Draw the plan, with the stops marked around which something better "
                           "was found."),
     ] = None,
+    map: Annotated[
+        Path | None,
+        typer.Option("--map", metavar="HTML",
+                     help="Write a map on which every stop says what its place costs, with the "
+                          "same marks."),
+    ] = None,
+    vehicles: Fleet = None,
     capacity: Capacity = None,
     max_distance: MaxDistance = None,
     depot: Depot = None,
     columns: Columns = None,
     matrix: Matrix = None,
+    durations: Durations = None,
+    speed: Speed = None,
+    max_duration: MaxDuration = None,
+    open: Open = False,
     format: Annotated[
         Output, typer.Option("-f", "--format", metavar="table|json|csv", help="How to print.")
     ] = Output.table,
@@ -104,12 +123,17 @@ def explain(
     """Explain a plan: what each place costs, what else there is, and what is in the way."""
     if plot is not None:
         _known_picture(plot, solution, region)
+    if map is not None:
+        _known_map(map, solution)
     if solution is None and format is Output.csv:
         raise typer.BadParameter("a table of stops (-f csv) needs a solution.")
     from drhg.plans.explain import explain as explained
 
-    table = table_options(capacity, max_distance, depot, columns, matrix)
+    table = table_options(
+        capacity, max_distance, depot, columns, matrix, durations, speed, max_duration, open
+    )
     task, answer = read_both(instance, solution, table)
+    task = with_fleet(task, vehicles, instance)
     began = time.monotonic()
     with Bar("explained", quiet) as bar, blaming(solution or instance):
         found = explained(
@@ -119,8 +143,9 @@ def explain(
             ),
         )  # fmt: skip
     if plot is not None:
-        assert found.certificate is not None or found.violations
         _draw(plot, found)
+    if map is not None:
+        _write_map(map, found)
     if format is Output.json:
         print(found.to_json())
     elif format is Output.csv:
@@ -134,7 +159,7 @@ def explain(
     raise typer.Exit(OK if found.conflict is None else INFEASIBLE)
 
 
-def _known_picture(plot: Path, solution: Path | None, region: int) -> None:
+def _known_picture(plot: Path, solution: Path | None, region: int | None) -> None:
     if solution is None or region == 0:
         raise typer.BadParameter("--plot shows the regions of a solution: name one.")
     if plot.suffix.lower() not in PICTURES:
@@ -144,13 +169,38 @@ def _known_picture(plot: Path, solution: Path | None, region: int) -> None:
 
 def _draw(path: Path, found: Explanation) -> None:
     from drhg import plotting
+    from drhg.problem import not_known
 
-    if found.certificate is None:
+    if found.certificate is None and found.violations:
         raise DrhgError("a plan that breaks rules has no regions to draw", file=str(path))
+    if found.certificate is None:
+        why = not_known("the search of regions", found.instance, ("fixed",))
+        raise DrhgError(f"{why}: there are none to draw", file=str(path))
+    assert found.certificate is not None
     marked = found.certificate.open_stops
     with blaming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         plotting.save_solution(path, found.instance, found.solution, marked=marked)
+
+
+def _known_map(path: Path, solution: Path | None) -> None:
+    if solution is None:
+        raise typer.BadParameter("--map shows a solution: name one.")
+    if path.suffix.lower() != ".html":
+        raise typer.BadParameter(f"{path} is no map; it may end in .html.")
+    try_file(path, "--map")
+
+
+def _write_map(path: Path, found: Explanation) -> None:
+    from drhg.files.atomic import atomic_write
+    from drhg.files.map import format_map
+
+    assert found.solution is not None
+    assert found.cost is not None
+    with blaming(path):
+        atomic_write(
+            path, format_map(found.instance, found.solution, found.cost, found.map_facts())
+        )
 
 
 def _print_csv(table: dict[str, list[Any]]) -> None:
@@ -234,21 +284,37 @@ def _place(place: Place | None, task: Instance) -> str:
 
 def _print_slack(found: Explanation, top: int) -> None:
     """What routes have room for: all of a few routes, else those with the least room."""
-    limited = found.instance.max_distance is not None
-    routes = list(found.routes)
+    task, routes = found.instance, list(found.routes)
     if len(routes) > ALL_ROUTES:
         routes.sort(key=lambda r: (r.free_load or 0.0, r.route))
         routes = routes[:top]
-    headings = ["route", "stops", "load", "free", "length", *(["to spare"] if limited else [])]
-    rows = [
-        [
-            f"{r.route}", f"{r.stops}", f"{r.load:g}", f"{r.free_load or 0.0:g}",
-            _number(r.length), *([_number(r.free_length or 0.0)] if limited else []),
-        ]
-        for r in routes
-    ]  # fmt: skip
+    columns = {
+        "route": [f"{r.route}" for r in routes],
+        "stops": [f"{r.stops}" for r in routes],
+        "load": [f"{r.load:g}" for r in routes],
+        "free": [f"{r.free_load or 0.0:g}" for r in routes],
+        "length": [_number(r.length) for r in routes],
+    }
+    if task.max_distance is not None:
+        columns["to spare"] = [_number(r.free_length or 0.0) for r in routes]
+    if task.windows is not None or task.max_duration is not None:
+        columns["time"] = [_clock(task, r.duration) for r in routes]
+        columns["may leave later by"] = [_clock(task, r.delay) for r in routes]
+    if task.max_duration is not None:
+        columns["time to spare"] = [_clock(task, r.free_duration) for r in routes]
+    headings, rows = list(columns), [list(row) for row in zip(*columns.values(), strict=True)]
     few = "" if len(routes) == len(found.routes) else " with the least room"
     _section(f"Routes{few}", [headings, *rows])
+
+
+def _clock(task: Instance, time: float | None) -> str:
+    """A time, as tables of routes write it."""
+    from drhg.files.routes import shown_time
+
+    if time is None:
+        return ""
+    shown = shown_time(task, time)
+    return shown if isinstance(shown, str) else _number(shown)
 
 
 def _section(title: str, rows: list[list[str]], least: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -68,6 +69,11 @@ MaxDuration: TypeAlias = Annotated[
 Open: TypeAlias = Annotated[
     bool, option(TABLE, "--open", help="Routes end at their last stop; a tour is a path.")
 ]
+Fleet: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--vehicles", min=1, metavar="K",
+                 help="At most so many routes (CVRP), whatever the file says."),
+]  # fmt: skip
 
 
 def table_options(
@@ -126,6 +132,16 @@ def read_instance(path: Path, table: dict[str, Any]) -> Instance:
         options = ", ".join(f"--{words.get(name, name).replace('_', '-')}" for name in table)
         raise DrhgError(f"{options}: only for a table of stops (.csv)", file=str(path))
     return read_table(path, **table)
+
+
+def with_fleet(instance: Instance, vehicles: int | None, path: Path) -> Instance:
+    """The instance with at most so many routes, if that was said."""
+    if vehicles is None:
+        return instance
+    if not instance.is_cvrp:
+        raise DrhgError("--vehicles is for a CVRP, and this is a TSP", file=str(path))
+    with blaming(path):
+        return replace(instance, vehicles=vehicles)
 
 
 def read_both(

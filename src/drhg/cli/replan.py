@@ -13,10 +13,16 @@ from drhg.cli.inputs import (
     Capacity,
     Columns,
     Depot,
+    Durations,
+    Fleet,
     Matrix,
     MaxDistance,
+    MaxDuration,
+    Open,
+    Speed,
     read_instance,
     table_options,
+    with_fleet,
 )
 from drhg.cli.report import say
 from drhg.cli.shell import INFEASIBLE, OK, Format, blaming
@@ -39,8 +45,8 @@ app = App()
             ("drhg replan a.sol b.vrp --stability 5 -t 2", "keep the plan familiar; two seconds"),
         ],
         "Nodes are matched by name if both problems have names, else by number. Only routes\n"
-        "around what has changed are touched; all others stay as they are. Exit code 4 if\n"
-        "customers are left out.",
+        "around what has changed are touched, of a tour the stretches there; all else stays as\n"
+        "it is. Exit code 4 if customers are left out.",
     )
 )
 def replan(
@@ -70,11 +76,16 @@ def replan(
         Path | None,
         typer.Option("-o", "--output", metavar="OUT", help="Write the plan to this file."),
     ] = None,
+    vehicles: Fleet = None,
     capacity: Capacity = None,
     max_distance: MaxDistance = None,
     depot: Depot = None,
     columns: Columns = None,
     matrix: Matrix = None,
+    durations: Durations = None,
+    speed: Speed = None,
+    max_duration: MaxDuration = None,
+    open: Open = False,
     format: Annotated[
         Format, typer.Option("-f", "--format", metavar="table|json", help="How to print.")
     ] = Format.table,
@@ -87,9 +98,11 @@ def replan(
     apart({old: "the old plan", new: "the problem"}, {"--output": output})
     if output is not None and output != STANDARD:
         try_file(output, "--output")
-    table = table_options(capacity, max_distance, depot, columns, matrix)
+    table = table_options(
+        capacity, max_distance, depot, columns, matrix, durations, speed, max_duration, open
+    )
     with blaming(new):
-        task = read_instance(new, table)
+        task = with_fleet(read_instance(new, table), vehicles, new)
     before: Instance | None = None
     if old_problem is not None:
         with blaming(old_problem):

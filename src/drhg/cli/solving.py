@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 
-from drhg.cli.inputs import read_instance
+from drhg.cli.inputs import read_instance, with_fleet
 from drhg.cli.report import Report, Tally, Trace, View, print_routes, say
 from drhg.cli.shell import (
     BAD_INPUT,
@@ -283,12 +283,7 @@ def _left_out(result: Result, path: Path) -> str:
 
 
 def _read_instance(path: Path, options: SolveOptions) -> Instance:
-    instance = read_instance(path, options.table)
-    if options.vehicles is None:
-        return instance
-    if not instance.is_cvrp:
-        raise DrhgError("--vehicles is for a CVRP, and this is a TSP", file=str(path))
-    return replace(instance, vehicles=options.vehicles)
+    return with_fleet(read_instance(path, options.table), options.vehicles, path)
 
 
 def _start(given: str, instance: Instance, path: Path) -> str | Solution:

@@ -17,9 +17,15 @@ from drhg.files.routes import positions, route_rows, shown_time, stops_of
 from drhg.problem import Cost, Floats, Instance, Metric, Solution
 
 
-def format_map(instance: Instance, solution: Solution, cost: Cost) -> str:
-    """The page, whole in itself; the script in it draws what `_facts` says."""
-    facts = json.dumps(_facts(instance, solution, cost), ensure_ascii=False, separators=(",", ":"))
+def format_map(
+    instance: Instance, solution: Solution, cost: Cost, explained: dict[str, Any] | None = None
+) -> str:
+    """The page, whole in itself; the script in it draws what `_facts` says.
+
+    `explained` has what `drhg.Explanation.map_facts` knows of the stops.
+    """
+    whole = _facts(instance, solution, cost) | {"explained": explained}
+    facts = json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
     page = resources.files("drhg.files").joinpath("map.html").read_text(encoding="utf-8")
     head, middle, tail = page.partition("$DATA")
     title = html.escape(f"{instance.name}: {len(solution.routes)} routes")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drhg.hypergraph import Nearness, Plan, Rules, destroy_to_size, plan_of, reduce
+from drhg.hypergraph import Nearness, Plan, Rules, destroy_to_size, plan_of, reduce, rules_of
 from drhg.parallel import cores
 from drhg.plans.exhaust import MOST_PIECES, cheapest_repairs
 from drhg.problem import Floats, Instance, Ints, Solution
@@ -45,12 +45,12 @@ class Certificate:
 def certificate(
     instance: Instance,
     solution: Solution,
-    rules: Rules,
     size: int,
     told: Callable[[int], None] = lambda count: None,
 ) -> Certificate:
     """Look exhaustively at the region of every stop of a valid solution; `told` counts them."""
-    plan, nearness = plan_of(rules, solution), Nearness(instance)
+    rules, nearness = rules_of(instance), Nearness(instance)
+    plan = plan_of(rules, solution)
     stops = nearness.nodes
     blocks = [stops[at : at + BLOCK] for at in range(0, len(stops), BLOCK)]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from drhg.errors import InstanceError
-from drhg.problem import Instance, Ints, Solution, from_zero, shown, whole_number
+from drhg.problem import Floats, Instance, Ints, Solution, from_zero, shown, whole_number
 
 
 @dataclass(frozen=True)
@@ -19,17 +19,19 @@ class Changes:
     removed: tuple[str, ...]
     moved: tuple[int, ...]  # other coordinates; known only if the old instance is
     demand: tuple[int, ...]  # other demand; likewise
+    times: tuple[int, ...]  # another window, service or release time; likewise
     lost: tuple[int, ...]  # vehicles
 
     def summary(self) -> str:
         """In a few words.
 
-        >>> Changes((4, 5), ("a",), (), (), (2,)).summary()
+        >>> Changes((4, 5), ("a",), (), (), (), (2,)).summary()
         '2 added, 1 removed, vehicle 2 lost'
         """
         counts = [
             (len(self.added), "added"), (len(self.removed), "removed"),
             (len(self.moved), "moved"), (len(self.demand), "with another demand"),
+            (len(self.times), "with other times"),
         ]  # fmt: skip
         words = [f"{count:,} {what}" for count, what in counts if count]
         words += [f"vehicle {vehicle} lost" for vehicle in self.lost]
@@ -43,6 +45,7 @@ class Inherited:
     routes: tuple[Ints, ...]  # may be empty
     vehicles: tuple[int, ...]  # of each route, from 1
     torn: frozenset[int]  # routes that lost a stop, or have one that has changed
+    gaps: tuple[Ints, ...]  # of each route: the positions before which stops have left it
     changes: Changes
 
 
@@ -62,12 +65,13 @@ def inherited(
     number = _numbers(old, new, names)
     vehicles = old.vehicles or tuple(range(1, len(old.routes) + 1))
     gone = _lost(vehicles, lost)
-    routes, torn, removed = [], set(), []
+    routes, torn, removed, gaps = [], set(), [], []
     for r, route in enumerate(old.routes):
         now = number[route]
         removed += [str(i) if names is None else names[i] for i in route[now < 0].tolist()]
         if (now < 0).any():
             torn.add(r)
+        gaps.append(np.unique(np.cumsum(now >= 0)[now < 0]).astype(np.int64))
         routes.append(now[now >= 0] if vehicles[r] not in gone else now[:0])
         if vehicles[r] in gone:
             torn.add(r)
@@ -77,15 +81,16 @@ def inherited(
         visited[now[now >= 0]] = True
     if new.is_cvrp:
         visited[new.depot] = True
-    moved, demand = _altered(new, old_instance, number)
+    moved, demand, times = _altered(new, old_instance, number)
     altered = np.zeros(new.n, bool)
-    altered[[*moved, *demand]] = True
+    altered[[*moved, *demand, *times]] = True
     torn |= {r for r, route in enumerate(routes) if altered[route].any()}
     added = np.flatnonzero(~visited)
     changes = Changes(
-        tuple(added.tolist()), tuple(removed), tuple(moved), tuple(demand), tuple(sorted(gone))
-    )
-    return Inherited(tuple(routes), vehicles, frozenset(torn), changes)
+        tuple(added.tolist()), tuple(removed), tuple(moved), tuple(demand), tuple(times),
+        tuple(sorted(gone)),
+    )  # fmt: skip
+    return Inherited(tuple(routes), vehicles, frozenset(torn), tuple(gaps), changes)
 
 
 def _numbers(old: Solution, new: Instance, names: Sequence[str] | None) -> Ints:
@@ -114,17 +119,26 @@ def _lost(vehicles: tuple[int, ...], lost: Iterable[int]) -> set[int]:
     return gone
 
 
-def _altered(new: Instance, old: Instance | None, number: Ints) -> tuple[list[int], list[int]]:
-    """Nodes at another place, and nodes with another demand (moved ones not again)."""
+def _altered(
+    new: Instance, old: Instance | None, number: Ints
+) -> tuple[list[int], list[int], list[int]]:
+    """Nodes at another place, nodes with another demand, and with other times; no node twice."""
     if old is None:
-        return [], []
+        return [], [], []
     kept = np.flatnonzero(number[: old.n] >= 0)
     now = number[kept]
     moved = np.zeros(len(kept), bool)
     if old.xy is not None and new.xy is not None:
         moved = (old.xy[kept] != new.xy[now]).any(axis=1)
-    demand = np.zeros(len(kept), bool)
+    demand, times = np.zeros(len(kept), bool), np.zeros(len(kept), bool)
     if old.demand is not None and new.demand is not None:
         was = old.demand[kept] * new.demand_scale
         demand = (was != new.demand[now] * old.demand_scale) & ~moved
-    return now[moved].tolist(), now[demand].tolist()
+        times = (_times(old)[kept] != _times(new)[now]).any(axis=1) & ~moved & ~demand
+    return now[moved].tolist(), now[demand].tolist(), now[times].tolist()
+
+
+def _times(instance: Instance) -> Floats:
+    """Window, service and release of all nodes (n, 4)."""
+    release = np.zeros(instance.n) if instance.release is None else instance.release
+    return np.stack((instance.opens, instance.closes, instance.services, release), axis=1)

@@ -18,12 +18,14 @@ from drhg.parallel import cores
 from drhg.problem import (
     Cost,
     Instance,
+    Ints,
     Solution,
     a_solution,
     an_instance,
     check,
     cost,
     not_known,
+    schedule,
     shown,
     whole_number,
 )
@@ -35,6 +37,10 @@ if TYPE_CHECKING:
     from drhg.plans.places import Layout, Places
 
 OnShare: TypeAlias = Callable[[float], None]
+KNOWN = (
+    "asymmetric", "durations", "services", "windows", "release", "max_duration", "open", "path",
+    "fixed", "locks",
+)  # fmt: skip
 USUAL_REGION = 8  # nodes: an exhaustive look at 10,000 regions takes about a second
 LARGEST_REGION = 12
 BLOCK = 500  # stops that a thread looks at together; changes no result
@@ -48,7 +54,7 @@ class Place:
     after: str  # names of its neighbours there
     before: str
     cost: float
-    breaks: tuple[str, ...] = ()  # capacity, max_distance, vehicles, lock
+    breaks: tuple[str, ...] = ()  # capacity, max_distance, vehicles, lock, windows, max_duration
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,9 @@ class RouteFacts:
     free_load: float | None
     length: float  # service included, if the instance has any
     free_length: float | None
+    duration: float | None = None  # of routes with windows or a limit on it, as the next two
+    free_duration: float | None = None
+    delay: float | None = None  # how much later it could leave without being late; 0 if it is
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,7 @@ class Explanation:
     routes: tuple[RouteFacts, ...]
     edges: tuple[EdgeFacts, ...]  # longest first
     conflict: Conflict | None  # of an instance or a plan that breaks limits
-    certificate: Certificate | None  # of a valid plan without locks
+    certificate: Certificate | None  # of a valid plan of which reduced graphs know all rules
 
     @property
     def dearest(self) -> list[StopFacts]:
@@ -141,6 +150,24 @@ class Explanation:
         """`to_dict` as one line of JSON."""
         return json.dumps(self.to_dict(top))
 
+    def map_facts(self) -> dict[str, Any]:
+        """What the map tells of stops: costs of places by node, and where regions are open."""
+        found = self.certificate
+        costs: list[float | None] = [None] * self.instance.n
+        places: list[list[float] | None] = [None] * self.instance.n
+        for stop in self.stops:
+            costs[stop.node] = _short(stop.cost)
+            if stop.next is not None:
+                places[stop.node] = [stop.next.route, _short(stop.next.cost)]
+        pairs = [] if found is None else zip(found.stops.tolist(), found.gains, strict=True)
+        return {
+            "cost": costs,
+            "next": places,
+            "size": None if found is None else found.size,
+            "share": None if found is None else found.share,
+            "gains": [[node, _short(gain)] for node, gain in pairs if gain > 0.0],
+        }
+
     def stop_table(self) -> dict[str, list[Any]]:
         """The columns of a table with a row per stop."""
         stops = self.stops
@@ -165,6 +192,11 @@ class Explanation:
         return table
 
 
+def _short(value: float) -> float:
+    """A number of few digits, as a picture shows it."""
+    return float(f"{value:.6g}")
+
+
 def _row(stop: StopFacts) -> dict[str, Any]:
     return asdict(stop) | {"extra": None if stop.next is None else stop.extra}
 
@@ -173,14 +205,15 @@ def explain(
     instance: Instance,
     solution: Solution | None = None,
     *,
-    region: int = USUAL_REGION,
+    region: int | None = None,
     on_progress: OnShare | None = None,
 ) -> Explanation:
     """Why a plan is as it is: exact costs of every stop's place and of the next best one.
 
     Without a solution, or if it breaks a rule, a small set of customers is looked for that cannot
     be served together. `region` is the size of the reduced graphs that are searched exhaustively
-    around every stop of a valid plan, 0 for none. `on_progress` is told the share that is done.
+    around every stop of a valid plan, 0 for none; by default 8, but 0 where windows, locks and the
+    like are beyond that search. `on_progress` is told the share that is done.
 
     >>> import drhg
     >>> square = drhg.tsp([[0, 0], [0, 3], [4, 3], [4, 0]])
@@ -189,11 +222,9 @@ def explain(
     (0.0, -4.0)
     """
     an_instance(instance)
-    if why := not_known("explain", instance, ("fixed", "locks")):
+    if why := not_known("explain", instance, KNOWN):
         raise InstanceError(why)
-    region = whole_number("region", region, 0)
-    if region > LARGEST_REGION:
-        raise DrhgError(f"region must be at most {LARGEST_REGION} nodes, not {region}")
+    region = _region(instance, region)
     if on_progress is not None and not callable(on_progress):
         raise DrhgError(f"on_progress must be a function, not {shown(on_progress)}")
     if solution is None:
@@ -206,20 +237,30 @@ def explain(
     valid = not violations
     progress = _Progress(instance.n * (2 if valid and region else 1), on_progress)
     warmup.prepare([warmup.EXPLAINING], limit=np.inf)
-    from drhg.hypergraph import rules_of
-
-    rules = rules_of(instance)
-    stops, lengths = _stops(instance, solution, rules, progress)
+    stops, lengths = _stops(instance, solution, progress)
     found: Certificate | None = None
-    if valid and region and instance.locks is None:  # a reduced graph knows fixed edges only
+    if valid and region:
         from drhg.plans.certificate import certificate
 
-        found = certificate(instance, solution, rules, region, progress.count)
+        found = certificate(instance, solution, region, progress.count)
     return Explanation(
         instance, solution, total, tuple(violations), stops,
         _routes(instance, solution, lengths), _edges(instance, solution),
         None if valid else _conflict(instance), found,
     )  # fmt: skip
+
+
+def _region(instance: Instance, size: int | None) -> int:
+    """The size of regions; refused if it is named, and a reduced graph does not know all rules."""
+    why = not_known("the search of regions", instance, ("fixed",))
+    if size is None:
+        return 0 if why else USUAL_REGION
+    size = whole_number("region", size, 0)
+    if size > LARGEST_REGION:
+        raise DrhgError(f"region must be at most {LARGEST_REGION} nodes, not {size}")
+    if size and why:
+        raise InstanceError(f"{why}; leave region out, or set it to 0")
+    return size
 
 
 class _Progress:
@@ -243,13 +284,15 @@ def _conflict(instance: Instance) -> Conflict | None:
 
 
 def _stops(
-    instance: Instance, solution: Solution, rules: Any, progress: _Progress
+    instance: Instance, solution: Solution, progress: _Progress
 ) -> tuple[tuple[StopFacts, ...], list[float]]:
     """Facts of all stops, those that no route visits last; and the length of every route."""
     from drhg.plans.held import with_locks
     from drhg.plans.places import layout_of, places_of
+    from drhg.plans.terms import terms_of
 
-    layout = layout_of(rules, solution)
+    terms = terms_of(instance)
+    layout = layout_of(terms, solution)
     if instance.locks is not None:
         layout = with_locks(instance, solution, layout)
     visited = np.zeros(instance.n, bool)
@@ -262,7 +305,7 @@ def _stops(
     blocks = [slice(at, at + BLOCK) for at in range(0, len(nodes), BLOCK)]
 
     def look(block: slice) -> Places:
-        found = places_of(rules, layout, nodes[block], where[block].astype(np.int32))
+        found = places_of(terms, layout, nodes[block], where[block].astype(np.int32))
         progress.count(len(found.cost))
         return found
 
@@ -306,21 +349,22 @@ class _Names:
         first, end = before, before
         if route < len(self._begins) - 1:
             first, end = self._begins[route], self._begins[route + 1]
-        ends = [before - 1, before]
-        is_cvrp = self._instance.is_cvrp
+        instance = self._instance
         names = []
-        for at in ends:
-            inside = first <= at < end
-            if not inside and is_cvrp:
-                names.append(name_of_node(self._instance, self._instance.depot))
+        for at in (before - 1, before):
+            if first <= at < end:
+                names.append(name_of_node(instance, self._order[at]))
+            elif not instance.returns and (at >= end or not instance.is_cvrp):
+                names.append("")  # nobody: the route ends there, or the path begins
+            elif instance.is_cvrp:
+                names.append(name_of_node(instance, instance.depot))
             else:
-                at = at if inside else (end - 1 if at < first else first)
-                names.append(name_of_node(self._instance, self._order[at]))
+                names.append(name_of_node(instance, self._order[end - 1 if at < first else first]))
         return Place(route + 1, names[0], names[1], cost, breaks)
 
 
 def _limits(broken: int) -> tuple[str, ...]:
-    words = ("capacity", "max_distance", "vehicles", "lock")
+    words = ("capacity", "max_distance", "vehicles", "lock", "windows", "max_duration")
     return tuple(word for bit, word in enumerate(words) if broken >> bit & 1)
 
 
@@ -335,8 +379,26 @@ def _routes(instance: Instance, solution: Solution, lengths: list[float]) -> tup
             room = (instance.capacity - carried) / instance.demand_scale
         if instance.max_distance is not None:
             slack = instance.max_distance - lengths[r]
-        facts.append(RouteFacts(r + 1, len(route), load, room, lengths[r], slack))
+        times = _times(instance, route)
+        facts.append(RouteFacts(r + 1, len(route), load, room, lengths[r], slack, *times))
     return tuple(facts)
+
+
+def _times(instance: Instance, route: Ints) -> tuple[float | None, float | None, float | None]:
+    """How long a route takes, how much longer it might, and how much later it could leave."""
+    if instance.windows is None and instance.max_duration is None:
+        return None, None, None
+    from drhg.search.routes.locked import resources_of
+
+    (walked,) = schedule(instance, Solution([route]))
+    spare = None
+    if instance.max_duration is not None:
+        spare = instance.max_duration - walked.duration
+    home = [instance.depot] if instance.returns else []
+    whole = resources_of(instance, (*route.tolist(), *home))
+    delay = whole.latest - float(walked.departure[0])
+    delay = 0.0 if walked.lateness.any() else max(0.0, delay)
+    return walked.duration, spare, delay if np.isfinite(delay) else None
 
 
 def _edges(instance: Instance, solution: Solution) -> tuple[EdgeFacts, ...]:
@@ -345,6 +407,8 @@ def _edges(instance: Instance, solution: Solution) -> tuple[EdgeFacts, ...]:
     for r, route in enumerate(solution.routes):
         path = np.insert(route, 0, instance.depot) if instance.is_cvrp else route
         after = np.roll(path, -1)
+        if not instance.returns:
+            path, after = path[:-1], after[:-1]
         far = np.asarray(instance.distance(path, after), np.float64)
         for a, b, length in zip(path.tolist(), after.tolist(), far.tolist(), strict=True):
             names = name_of_node(instance, a), name_of_node(instance, b)

@@ -1,18 +1,23 @@
-"""Locks as a layout knows them: stops that stay, gaps that are closed, routes that are barred."""
+"""Locks as a layout knows them: stops that stay, gaps that are closed, routes that are barred;
+and plans that are made to keep them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
 from drhg.plans.places import Layout
-from drhg.problem import Instance, Solution, resolve
+from drhg.problem import Instance, Resolved, Solution, resolve
+from drhg.problem.locks import Chain
 
 
-def with_locks(instance: Instance, solution: Solution, layout: Layout) -> Layout:
+def with_locks(
+    instance: Instance, solution: Solution, layout: Layout, found: Resolved | None = None
+) -> Layout:
     """The layout of a plan with all that the instance's locks hold in place."""
-    found = resolve(instance)
+    found = found or resolve(instance)
     stuck, closed = layout.stuck.copy(), layout.closed.copy()
     count = len(solution.routes)
     vehicles = solution.vehicles or tuple(range(1, count + 1))
@@ -46,3 +51,65 @@ def with_locks(instance: Instance, solution: Solution, layout: Layout) -> Layout
         elif instance.vehicles is not None:
             barred[nodes, count] = not idle - chain.barred
     return layout._replace(stuck=stuck, closed=closed, barred=barred)
+
+
+@dataclass
+class Held:
+    """What the locks of an instance say of each customer."""
+
+    instance: Instance
+    found: Resolved = field(init=False)
+    chains: dict[int, Chain] = field(init=False, default_factory=dict)  # by customer
+    begun: frozenset[int] = field(init=False)  # customers who are driven or frozen
+    _groups: dict[int, list[Chain]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.found = resolve(self.instance)
+        for chain in self.found.chains:
+            self.chains.update(dict.fromkeys(chain.nodes, chain))
+            if chain.group >= 0:
+                self._groups.setdefault(chain.group, []).append(chain)
+        routes = (*self.found.driven.values(), *self.found.frozen.values())
+        self.begun = frozenset(node for path in routes for node in path)
+
+    def unit(self, node: int) -> list[Chain]:
+        """The chains that must be on one vehicle with a customer, its own among them."""
+        chain = self.chains[node]
+        return self._groups.get(chain.group, [chain])
+
+    def may(self, vehicle: int, route: list[int]) -> bool:
+        """Whether a vehicle may visit some customers, as far as locks tell."""
+        if vehicle in self.found.frozen:
+            return False
+        chains = [self.chains[node] for node in route if node in self.chains]
+        return all(
+            vehicle not in chain.barred and chain.vehicle in (0, vehicle) for chain in chains
+        )
+
+    def wants(self, node: int) -> int:
+        """The vehicle that must visit a customer, 0 if none must."""
+        return self.chains[node].vehicle if node in self.chains else 0
+
+    def broken(self, routes: dict[int, list[int]]) -> list[int]:
+        """Free customers who are not where locks have them, one of each chain at least.
+
+        `routes` are those of the vehicles, driven and frozen ones as they must be.
+        """
+        vehicle_of = {node: v for v, route in routes.items() for node in route}
+        place = {node: at for route in routes.values() for at, node in enumerate(route)}
+        wrong = []
+        for chain in self.found.chains:
+            on_board = [node for node in chain.nodes if node in vehicle_of]
+            if not on_board:
+                continue
+            vehicle = vehicle_of[on_board[0]]
+            steps = {place[b] - place[a] for a, b in pairwise(on_board)}
+            whole = len(on_board) == len(chain.nodes) and len(steps) < 2 and steps <= {1, -1}
+            whole &= all(vehicle_of[node] == vehicle for node in on_board)
+            if not whole or not self.may(vehicle, on_board):
+                wrong.append(on_board[0])
+        for chains in self._groups.values():
+            drivers = [vehicle_of.get(chain.nodes[0]) for chain in chains]
+            if len(set(drivers)) > 1:
+                wrong += [c.nodes[0] for c in chains if c.nodes[0] in vehicle_of]
+        return wrong

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from drhg.hypergraph import Nearness, rules_of
+from drhg.hypergraph import Nearness
 from drhg.plans.certificate import certificate
 from drhg.plans.conflicts import find_conflict
-from drhg.plans.places import layout_of, places_of
+from drhg.plans.places import flaws_of, layout_of, places_of
+from drhg.plans.terms import terms_of
 from drhg.problem import Metric, Solution, cvrp, tsp
 
 
@@ -22,8 +23,9 @@ def rehearse_explaining() -> None:
         (plan, Solution([order[:3], order[3:]])),
         (tsp(xy), Solution([np.arange(7)])),
     ):
-        rules = rules_of(instance)
-        layout = layout_of(rules, solution)
-        places_of(rules, layout, layout.order[:1], np.zeros(1, np.int32))
-        certificate(instance, solution, rules, 6)
+        terms = terms_of(instance)
+        layout = layout_of(terms, solution)
+        flaws_of(terms, layout)
+        places_of(terms, layout, layout.order[:1], np.zeros(1, np.int32))
+        certificate(instance, solution, 6)
         Nearness(instance).around([1], 2)

@@ -58,32 +58,38 @@ def piece_table(
     >>> piece_table(shops).heads.tolist(), piece_table(shops, locked=[[1, 2]]).heads.tolist()
     ([1, 2], [1])
     """
-    n = instance.n
-    assert instance.demand is not None
-    release = np.full(n, -np.inf)
-    if instance.release is not None:
-        waits = instance.release > instance.opens[instance.depot]
-        release[waits] = instance.release[waits]
-    pieces = Pieces(
-        tail=np.arange(n, dtype=np.int32), load=instance.demand.copy(),
-        length=instance.services.copy(), duration=instance.services.copy(),
-        opens=instance.opens.copy(), closes=instance.closes.copy(), release=release,
-    )  # fmt: skip
-    hidden = np.zeros(n, np.bool_)
+    hidden = np.zeros(instance.n, np.bool_)
     hidden[instance.depot] = True
     for sequence in locked:
-        _lock(instance, pieces, sequence)
         hidden[np.asarray(sequence[1:], np.int64)] = True
     times = np.zeros((0, 0)) if instance.durations is None else instance.durations
     return PieceTable(
         space=space_of(instance),
         times=np.array(times, np.float64, order="C"),
-        pieces=pieces,
+        pieces=pieces_of(instance, locked),
         vehicles=vehicles or fleet_of(instance),
         heads=np.flatnonzero(~hidden),
         allowed=np.zeros((0, 0), np.bool_) if allowed is None else np.ascontiguousarray(allowed),
         symmetric=instance.symmetric,
     )
+
+
+def pieces_of(instance: Instance, locked: Sequence[Sequence[int]] = ()) -> Pieces:
+    """What all nodes need, and the locked sequences in the rows of their first nodes."""
+    n, demand = instance.n, instance.demand
+    release = np.full(n, -np.inf)
+    if instance.release is not None:
+        waits = instance.release > instance.opens[instance.depot]
+        release[waits] = instance.release[waits]
+    pieces = Pieces(
+        tail=np.arange(n, dtype=np.int32),
+        load=np.zeros(n, np.int64) if demand is None else demand.copy(),
+        length=instance.services.copy(), duration=instance.services.copy(),
+        opens=instance.opens.copy(), closes=instance.closes.copy(), release=release,
+    )  # fmt: skip
+    for sequence in locked:
+        _lock(instance, pieces, sequence)
+    return pieces
 
 
 def fleet_of(instance: Instance) -> Vehicles:
