@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving import Service, sent, service
-from soak import upto
+from soak import cases, upto
 
 import drhg
 from drhg.files import to_json
@@ -67,6 +67,40 @@ def test_a_solve_from_its_order_to_its_result(
     assert found["trace"][-1][1] == found["best"]["cost"]
     costs = [cost for _, cost in found["trace"]]
     assert all(b <= a * (1 + 1e-9) for a, b in pairwise(costs))  # of ties the last one is kept
+
+
+KINDS = {
+    "path": drhg.tsp([[i, i * i % 17] for i in range(12)], returns=False),
+    "atsp": drhg.tsp(matrix=[[abs(3 * i - j) for j in range(9)] for i in range(9)]),
+    "open": drhg.vrp(
+        xy=[[i, i * i % 17] for i in range(12)], demand=[0, *[1] * 11], capacity=4, returns=False
+    ),
+    "vrptw": drhg.vrp(
+        xy=[[i, i * i % 17] for i in range(12)], demand=[0, *[1] * 11], capacity=4,
+        windows=[[0, 200], *([5 * i, np.inf if i % 3 else 5 * i + 60] for i in range(1, 12))],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_problem(running: Service, kind: str) -> None:
+    instance = KINDS[kind]
+    drawn = running.client.post("/describe", json={"instance": sent(instance)}).json()
+    assert (drawn["problem"], drawn["methods"]) == (instance.problem, ["auto"])
+    assert (drawn["windows"] is None) == (instance.windows is None)
+    found = running.wait(running.solve(instance, iterations=50)["id"])
+    assert found["instance"]["problem"] == instance.problem
+    best = solution_of(found["best"])
+    assert drhg.check(instance, best) == []
+    assert all(running.client.get(file).status_code == 200 for file in found["files"].values())
+    rows = running.client.get(f"/solves/{found['id']}/routes").json()
+    if instance.windows is not None:
+        walks = drhg.schedule(instance, best)
+        assert [row["duration"] for row in rows] == [walk.duration for walk in walks]
+        assert [row["arrivals"] for row in rows] == [walk.arrival[1:-1].tolist() for walk in walks]
+    refused = running.client.post("/solves", json={"instance": sent(instance), "method": "local"})
+    assert refused.status_code == 422
+    assert "does not know" in refused.json()["detail"]
 
 
 def test_the_same_result_as_in_python(running: Service) -> None:
@@ -170,12 +204,11 @@ def test_a_start_is_gone_on_from(running: Service) -> None:
 
 def test_every_download(running: Service) -> None:
     found = running.wait(running.solve(CVRP, seconds=0.1)["id"])
-    assert set(found["files"]) >= {".sol", ".json", ".csv", ".html"}
+    assert set(found["files"]) == {".sol", ".json", ".csv", ".html"}
+    lines = running.client.get(f"/solves/{found['id']}/files/solution.geojson")
+    assert lines.status_code == 422  # there are no degrees
     for suffix, address in found["files"].items():
         answer = running.client.get(address)
-        if suffix == ".geojson":
-            assert answer.status_code == 422  # there are no degrees
-            continue
         assert answer.status_code == 200
         assert answer.headers["content-disposition"].endswith(f'{suffix}"')
     routes = running.client.get(found["files"][".sol"]).text
@@ -301,7 +334,7 @@ def test_ten_megabytes_are_refused_at_once(running: Service) -> None:
         seconds.append(time.perf_counter() - began)
         assert answer.status_code == 413
     print(f"\n10 MB refused within {1000 * min(seconds):.0f} ms")
-    assert min(seconds) < 0.25  # 0.05 on a quiet machine
+    assert min(seconds) < cases(0.25, 0.05)
 
     def pieces() -> Iterator[bytes]:
         for _ in range(10):

@@ -130,6 +130,25 @@ def written_as(
     return tuple(s for s, one in formats.items() if one.write is not None and kind in one.problems)
 
 
+def kinds_for(instance: Instance) -> tuple[str, ...]:
+    """The suffixes of files that solutions of this instance can go to.
+
+    >>> import drhg
+    >>> kinds_for(drhg.tsp([[0, 0], [0, 3], [4, 3]]))
+    ('.tour', '.json', '.csv', '.html')
+    """
+    return tuple(s for s in written_as(SOLUTIONS, instance.family) if _has_what(s, instance))
+
+
+def _has_what(suffix: str, instance: Instance) -> bool:
+    """Whether an instance has what a solution's file of this kind needs."""
+    needs = SOLUTIONS[suffix].needs
+    try:
+        return needs is None or needs(instance) is not None
+    except DrhgError:
+        return False
+
+
 def check_solution_file(path: PathLike, instance: Instance) -> None:
     """Raise why the solutions of this instance cannot go to a file of this name, if they cannot."""
     known = written_as(SOLUTIONS, instance.family)

@@ -82,6 +82,7 @@ def create_app(
     app.add_middleware(
         Guard, limits=limits, counts=app.state.counts, token=token, hosts=hosts,
         is_page=lambda path: path == "/" or path.startswith("/page/"),
+        check_room=lambda method, path: app.state.desk.check_room(method, path),
     )  # fmt: skip
     _describe(app)
     return app

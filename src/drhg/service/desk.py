@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import math
 import time
 from collections import OrderedDict, deque
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,13 +15,14 @@ from drhg.service.jobs import Job, Order
 from drhg.service.limits import ServiceLimits
 from drhg.service.problems import Refused, problem_of
 from drhg.service.store import Store, packed
-from drhg.service.tasks import Ended, Task
-from drhg.service.workers import Worker
+from drhg.service.tasks import NICENESS, Ended, Task
+from drhg.service.workers import Questions, Worker
 
 log = logging.getLogger("drhg")
 
-SOLVING = ("tsp", "cvrp", "local", "neural")  # what a worker has compiled when it is ready
+SOLVING = ("tsp", "cvrp", "vrp", "local", "neural", "paper")  # compiled when a worker is ready
 SHORT = ("plans", "local", "neural")  # what one for short questions has
+QUESTIONS = ("/steps", "/explain", "/replan")  # are answered while the client waits
 SWEEP_SECONDS = 0.5
 
 
@@ -42,12 +41,10 @@ class Desk:
         self._running: dict[str, Worker] = {}
         self._ends: set[asyncio.Task[None]] = set()
         self._disk = ThreadPoolExecutor(1)
-        self._numbers = itertools.count()
         self.workers = [Worker(SOLVING, self._dispatch) for _ in range(workers)]
-        self._short = Worker(SHORT, self._short_is_free)
-        self._short_free = asyncio.Event()
-        self._short_turn = asyncio.Lock()
-        self._asking = 0
+        self._short = Questions(SHORT)
+        self._reader = Questions((), NICENESS // 2)
+        self._reading = self._asking = 0  # solves that are read; questions
         self._sweeper: asyncio.Task[None] | None = None
         self.closing = False
 
@@ -70,7 +67,7 @@ class Desk:
         """Queue a solve; refused if the queue is full. One with a known key is that one."""
         if order.key is not None and (job := await self.known(order.key)) is not None:
             return self.same(job, order.digest)
-        self.check_room()
+        self.check_queue()
         job = Job(order, self.limits)
         self._keep(job)
         self.waiting.append(job)
@@ -84,16 +81,28 @@ class Desk:
         self._dispatch()
         return job
 
-    def check_room(self) -> None:
-        """Refuse a solve while the queue is full; quick, before anything is read."""
+    def check_room(self, method: str, path: str) -> None:
+        """Refuse a request that there is no room for; quick, before anything of it is read."""
+        if method == "POST" and path == "/solves":
+            self.check_queue()
+        elif method == "POST" and path in QUESTIONS:
+            self._check_questions()
+
+    def check_queue(self) -> None:
+        """Refuse a solve while the queue is full."""
         free = sum(worker.free for worker in self.workers)
-        if self.closing or len(self.waiting) >= self.limits.queue + free:
+        if self.closing or len(self.waiting) + self._reading >= self.limits.queue + free:
             self.rejected += 1
             raise Refused(
                 429, "The queue is full",
                 f"{len(self.waiting)} solves wait already; try again later",
                 {"Retry-After": str(self._retry_after())},
             )  # fmt: skip
+
+    def _check_questions(self) -> None:
+        if self._asking > self.limits.queue:
+            self.rejected += 1
+            raise Refused(429, "The queue is full", "too many questions", {"Retry-After": "1"})
 
     def _retry_after(self) -> int:
         """Seconds until a place in the queue is free, more or less."""
@@ -138,28 +147,28 @@ class Desk:
         while not job.over:
             await job.news()
 
-    async def ask(self, kind: str, arguments: Mapping[str, Any]) -> Any:
-        """A short question to a worker of its own; refused if many wait."""
-        if self._asking > self.limits.queue:
-            self.rejected += 1
-            raise Refused(429, "The queue is full", "too many questions", {"Retry-After": "1"})
+    async def ask(self, kind: str, what: str, sent: Any) -> Any:
+        """A question that takes a while; refused if many wait."""
+        self._check_questions()
         self._asking += 1
         try:
-            async with self._short_turn:
-                while not self._short.free:
-                    self._short_free.clear()
-                    await self._short_free.wait()
-                task = Task(f"{kind}-{next(self._numbers)}", kind, arguments)
-                ended = await asyncio.shield(self._short.do(task))
+            return await self._short.ask(kind, await self.read(what, sent))
         finally:
             self._asking -= 1
-        if ended.error is not None:
-            raise ended.error
-        return ended.value
 
-    def _short_is_free(self) -> None:
-        if hasattr(self, "_short_free"):
-            self._short_free.set()
+    async def read_order(self, sent: Any) -> Any:
+        """What a solve is asked for; while that is read, its place in the queue is kept."""
+        self.check_queue()
+        self._reading += 1
+        try:
+            return await self.read("solve", sent)
+        finally:
+            self._reading -= 1
+
+    async def read(self, what: str, sent: Any) -> Any:
+        """What a request asks for, read by a process of its own (`asking`)."""
+        arguments = {"what": what, "sent": sent, "limits": self.limits}
+        return await self._reader.ask("read", arguments)
 
     def _dispatch(self) -> None:
         for worker in getattr(self, "workers", ()):
@@ -266,8 +275,10 @@ class Desk:
         for id in list(self._running):
             if id in self.jobs:
                 await self._over(self.jobs[id], "interrupted")
-        for worker in (*self.workers, self._short):
+        for worker in self.workers:
             worker.close()
+        self._short.close()
+        self._reader.close()
         if self.store is not None:
             await self._on_disk(self.store.close)
         self._disk.shutdown(wait=False)

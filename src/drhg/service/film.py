@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drhg.errors import InstanceError
+from drhg.errors import DrhgError
 from drhg.problem import Instance, Solution, cost, not_known
 
 REPAIRERS = ("local", "neural", "insertion")
@@ -34,7 +34,7 @@ def step_film(
     from drhg.service.edges import changed_edges
 
     if why := not_known("a step of this loop", instance):
-        raise InstanceError(why)
+        raise DrhgError(why)
     operator = repairers.OPERATORS[repair]()
     step = take_step(
         instance, solution, seed=seed, k=k, candidates=candidates,

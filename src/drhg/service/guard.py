@@ -47,11 +47,14 @@ class Guard:
 
     def __init__(
         self, app: App, limits: ServiceLimits, counts: Counts,
-        token: str | None = None, hosts: frozenset[str] | None = None, is_page: Any = None,
+        token: str | None = None, hosts: frozenset[str] | None = None, *,
+        is_page: Callable[[str], bool] = lambda path: False,
+        check_room: Callable[[str, str], None] = lambda method, path: None,
     ) -> None:  # fmt: skip
+        """`check_room` refuses what there is no room for, by method and path."""
         self.app, self.limits, self.counts = app, limits, counts
         self.token, self.hosts = token, hosts
-        self.is_page: Callable[[str], bool] = is_page or (lambda path: False)
+        self.is_page, self.check_room = is_page, check_room
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -94,6 +97,8 @@ class Guard:
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self.limits.body:
             raise self._too_large()
+        if b"idempotency-key" not in headers:  # else it may have been let in before
+            self.check_room(scope["method"], path)
 
     def _too_large(self) -> Refused:
         return Refused(

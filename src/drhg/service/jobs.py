@@ -9,9 +9,11 @@ import uuid
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from drhg.files.json import instance_from_fields, to_json
+from drhg.files.registry import kinds_for
 from drhg.problem import Cost, Instance, Solution
 from drhg.service.limits import ServiceLimits
 from drhg.service.tasks import Improved
@@ -31,6 +33,11 @@ class Order:
     @property
     def seconds(self) -> float:
         return float(self.options["time_limit"])
+
+    @cached_property
+    def files(self) -> tuple[str, ...]:
+        """The suffixes of files that its solutions can go to."""
+        return kinds_for(self.instance)
 
     def to_json(self) -> str:
         options = {k: v for k, v in self.options.items() if not isinstance(v, Solution)}

@@ -195,7 +195,7 @@ class About(BaseModel):
     """An instance in short."""
 
     name: str
-    problem: Literal["tsp", "cvrp"]
+    problem: str = Field(description="tsp, atsp, cvrp, vrptw: the kind, for people.")
     n: int = Field(description="Nodes, the depot included.")
 
 
@@ -210,6 +210,11 @@ class Drawing(About):
     names: list[str] | None
     integral: bool = Field(description="Whether costs are whole numbers.")
     returns: bool = Field(description="Whether routes end where they began.")
+    windows: list[tuple[float, float | None]] | None = Field(
+        description="When service may begin at each node; null: at any later time."
+    )
+    clock: bool = Field(description="Whether times are seconds since midnight, not just numbers.")
+    methods: list[str] = Field(description="Those that can solve it.")
 
 
 class Best(BaseModel):
@@ -233,7 +238,13 @@ class RouteShown(BaseModel):
     distance: float = Field(description="Back to the depot, or the first stop, included.")
     first: str
     last: str
+    duration: float | None = Field(
+        default=None, description="Travel, service and waiting, where times are known."
+    )
     nodes: tuple[int, int] = Field(description="The first and the last stop, from 0.")
+    arrivals: list[float] | None = Field(
+        default=None, description="When each stop is reached, in the order of the route."
+    )
 
 
 class Outcome(BaseModel):

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from drhg.errors import DrhgError, InstanceError, ModelError, SolutionError
+from drhg.service.tasks import Told
 
 MEDIA_TYPE = "application/problem+json"
 TITLES = {
@@ -38,6 +39,8 @@ def problem_of(error: Exception) -> dict[str, Any]:
     if isinstance(error, Refused):
         name = error.title.lower().replace(" ", "-")
         return _problem(name, error.title, error.status, error.detail)
+    if isinstance(error, Told):
+        return error.problem
     if isinstance(error, DrhgError):
         kind = next(kind for kind in TITLES if isinstance(error, kind))
         found = _problem(kind.__name__, TITLES[kind], 422, str(error))
@@ -63,9 +66,9 @@ def install(app: FastAPI) -> None:
         headers = error.headers if isinstance(error, Refused) else None
         return answer(problem_of(error), headers)
 
-    async def invalid(request: Request, error: Exception) -> Response:
+    async def wrong(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return answer(_invalid(error.errors()))
+        return answer(invalid(error.errors()))
 
     async def plain(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -75,12 +78,13 @@ def install(app: FastAPI) -> None:
 
     app.add_exception_handler(Refused, expected)
     app.add_exception_handler(DrhgError, expected)
+    app.add_exception_handler(Told, expected)
     app.add_exception_handler(Exception, expected)
-    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(RequestValidationError, wrong)
     app.add_exception_handler(HTTPException, plain)
 
 
-def _invalid(errors: Sequence[Any]) -> dict[str, Any]:
+def invalid(errors: Sequence[Any]) -> dict[str, Any]:
     """Which fields of a request are wrong; the values themselves are not repeated."""
     found = [{"field": ".".join(map(str, one["loc"])), "reason": one["msg"]} for one in errors[:20]]
     first = found[0] if found else {"field": "request", "reason": "not valid"}

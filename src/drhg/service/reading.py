@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 from drhg.errors import InstanceError, SolutionError
@@ -12,9 +13,10 @@ from drhg.files.registry import INSTANCES, instance_of_bytes, kind_of_instance, 
 from drhg.files.routes import parse_routes, positions
 from drhg.files.stops import instance_of
 from drhg.files.tables import parse_table
-from drhg.problem import Instance, Solution
-from drhg.service.limits import ServiceLimits
+from drhg.problem import Instance, Metric, Solution
+from drhg.service.limits import METHODS, ServiceLimits
 from drhg.service.models import GivenInstance, GivenSolution, InstanceRequest, Table
+from drhg.session.methods import NAMED
 
 
 def instance_from(asked: InstanceRequest, limits: ServiceLimits) -> Instance:
@@ -63,12 +65,29 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
+_told: dict[tuple[str, str, bool], str | None] = {}
+
+
+def why_not(method: str, instance: Instance) -> str | None:
+    """Why a method cannot solve an instance, or None.
+
+    A network is asked once for each kind of instance, because its weights must be read for that.
+    """
+    plain = NAMED["auto" if method == "auto" else "local"](instance).supports(instance)
+    if plain is not None or method == "auto":
+        return plain
+    kind = method, instance.family, instance.metric is Metric.EXPLICIT
+    if kind not in _told:
+        _told[kind] = NAMED[method](instance).supports(instance)
+    return _told[kind]
+
+
 def drawing_of(instance: Instance) -> dict[str, Any]:
     """What a page needs to draw an instance and to name its stops."""
     known = positions(instance)
     spots = instance.plane if instance.degrees or known is None else known[0]
     scale = instance.demand_scale
-    demand, capacity = instance.demand, instance.capacity
+    demand, capacity, windows = instance.demand, instance.capacity, instance.windows
     return {
         "name": instance.name,
         "problem": instance.problem,
@@ -81,4 +100,9 @@ def drawing_of(instance: Instance) -> dict[str, Any]:
         "names": None if instance.names is None else list(instance.names),
         "integral": instance.integral,
         "returns": instance.returns,
-    }
+        "windows": None if windows is None else [
+            [early, late if isfinite(late) else None] for early, late in windows.tolist()
+        ],
+        "clock": instance.degrees,
+        "methods": [name for name in METHODS if why_not(name, instance) is None],
+    }  # fmt: skip

@@ -4,34 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import math
 import re
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Header, Path, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.responses import PlainTextResponse, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
-from pydantic import ValidationError
 
 import drhg
-from drhg.errors import InstanceError, SolutionError
 from drhg.files.json import to_json
-from drhg.files.messages import errors_as
 from drhg.files.registry import SOLUTIONS, written_as
-from drhg.files.routes import route_rows
-from drhg.problem import Instance, check, cost, validated
+from drhg.files.routes import knows_times, route_rows, stops_of
+from drhg.problem import Instance, cost
 from drhg.problem.solution import Solution
 from drhg.service import models, problems
+from drhg.service.asking import Sent
 from drhg.service.desk import Desk
 from drhg.service.jobs import Job, Order
 from drhg.service.limits import METHODS
 from drhg.service.metrics import metrics_text
 from drhg.service.problems import Refused
-from drhg.service.reading import drawing_of, instance_from, solution_from
-from drhg.session.methods import strategy_of
 
 Asked = TypeVar("Asked", bound=models.InstanceRequest)
 JSON, TEXT = "application/json", "text/plain"
@@ -82,29 +75,9 @@ def body_of(kind: type[models.InstanceRequest], text: bool = False) -> dict[str,
     return {"requestBody": {"required": True, "content": content}}
 
 
-async def read_body(request: Request, kind: type[Asked]) -> tuple[Asked, bytes]:
-    """A request as JSON, or as the bare text of an instance with everything else as parameters."""
-    body = await request.body()
+async def sent_in(request: Request) -> Sent:
     media = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
-    try:
-        if media.startswith("text/") or media in ("application/octet-stream",):
-            return kind.model_validate(_from_text(request, body), strict=False), body
-        return await asyncio.to_thread(kind.model_validate_json, body), body
-    except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False, include_input=False)
-        if any(one["type"] == "json_invalid" for one in found):
-            raise Refused(400, "The body is not JSON", found[0]["msg"]) from None
-        raise RequestValidationError(found) from None
-
-
-def _from_text(request: Request, body: bytes) -> dict[str, Any]:
-    given: dict[str, Any] = dict(request.query_params)
-    table = {key: given.pop(key) for key in list(given) if key in models.Table.model_fields}
-    try:
-        text = body.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = body.decode("cp1252", "replace")  # as spreadsheets write
-    return {**given, "instance": text, "table": table}
+    return Sent(await request.body(), media, dict(request.query_params))
 
 
 @router.post(
@@ -129,15 +102,12 @@ async def begin_a_solve(
     query: `curl --data-binary @stops.csv -H 'content-type: text/csv'
     'localhost:8000/solves?seconds=5&capacity=20'`.
     """
-    if idempotency_key is None:
-        desk.check_room()
-    asked, body = await read_body(request, models.SolveRequest)
-    digest = hashlib.sha256(body + str(request.query_params).encode()).hexdigest()
+    sent = await sent_in(request)
+    digest = hashlib.sha256(sent.body + str(request.query_params).encode()).hexdigest()
     job = None if idempotency_key is None else await desk.known(idempotency_key)
     if job is None:
-        desk.check_room()
-        order = await asyncio.to_thread(order_of, asked, desk, digest, idempotency_key)
-        job = await desk.submit(order)
+        instance, options = await desk.read_order(sent)
+        job = await desk.submit(Order(instance, options, digest, idempotency_key))
     else:
         desk.same(job, digest)
         response.headers["Idempotent-Replayed"] = "true"
@@ -145,30 +115,8 @@ async def begin_a_solve(
     return shown(desk, job)
 
 
-def order_of(asked: models.SolveRequest, desk: Desk, digest: str, key: str | None) -> Order:
-    """What a request asks, all of it checked, so that nothing fails later."""
-    limits = desk.limits
-    instance = instance_from(asked, limits)
-    seconds = limits.default_seconds if asked.seconds is None else asked.seconds
-    if seconds > limits.seconds:
-        raise Refused(
-            422, "Too many seconds",
-            f"seconds must be at most {limits.seconds:g} here, not {seconds:g}",
-        )  # fmt: skip
-    strategy_of(asked.method, instance)
-    options: dict[str, Any] = {
-        "time_limit": seconds, "max_iters": asked.iterations, "no_improve": asked.no_improve,
-        "target": asked.target, "seed": asked.seed, "method": asked.method,
-    }  # fmt: skip
-    if asked.start is not None:
-        with errors_as(SolutionError, "start"):
-            options["start"] = validated(instance, solution_from(asked.start, instance, "start"))
-    return Order(instance, options, digest, key)
-
-
 def shown(desk: Desk, job: Job) -> dict[str, Any]:
-    kinds = written_as(SOLUTIONS, job.order.instance.problem)
-    files = {kind: f"/solves/{job.id}/files/solution{kind}" for kind in kinds}
+    files = {kind: f"/solves/{job.id}/files/solution{kind}" for kind in job.order.files}
     return job.shown(desk.ahead(job), files)
 
 
@@ -188,9 +136,9 @@ async def stop_a_solve(desk: TheDesk, job: TheJob) -> dict[str, Any]:
 @router.get(
     "/solves/{id}/instance", response_model=models.Drawing, responses=UNKNOWN, tags=["solve"]
 )
-async def instance_of_a_solve(job: TheJob) -> Response:
+async def instance_of_a_solve(desk: TheDesk, job: TheJob) -> Response:
     """The instance, as one draws it."""
-    return JSONResponse(await asyncio.to_thread(drawing_of, job.order.instance))
+    return Response(await desk.read("drawing", job.order.instance), media_type=JSON)
 
 
 @router.get(
@@ -208,8 +156,8 @@ async def download(
     instance = job.order.instance
     if name == "instance.json":
         return Response(await asyncio.to_thread(to_json, instance), media_type=JSON)
-    if suffix not in written_as(SOLUTIONS, instance.problem):
-        kinds = ", ".join(written_as(SOLUTIONS, instance.problem))
+    if suffix not in written_as(SOLUTIONS, instance.family):
+        kinds = ", ".join(written_as(SOLUTIONS, instance.family))
         raise Refused(404, "Not found", f"no such file; solutions end in {kinds}")
     if job.best is None:
         raise Refused(404, "Not found", "there is no solution yet")
@@ -236,8 +184,16 @@ async def routes_of_a_solve(job: TheJob) -> list[dict[str, Any]]:
 def _rows(job: Job) -> list[dict[str, Any]]:
     assert job.best is not None
     solution = job.best.solution
-    rows = zip(route_rows(job.order.instance, solution), solution.routes, strict=True)
-    return [vars(row) | {"nodes": route[[0, -1]].tolist()} for row, route in rows]
+    instance = job.order.instance
+    rows = [vars(row) for row in route_rows(instance, solution)]
+    for row, route in zip(rows, solution.routes, strict=True):
+        row["nodes"] = route[[0, -1]].tolist()
+    if knows_times(instance):
+        for row in rows:
+            row["arrivals"] = []
+        for stop in stops_of(instance, solution):
+            rows[stop.route - 1]["arrivals"].append(stop.arrival)
+    return rows
 
 
 async def place_in_the_audience(request: Request, desk: TheDesk) -> AsyncIterator[None]:
@@ -299,15 +255,8 @@ async def follow_a_solve(
 )
 async def check_a_solution(request: Request, desk: TheDesk) -> dict[str, Any]:
     """The cost of a solution, or everything that is wrong with it."""
-    asked, _ = await read_body(request, models.CheckRequest)
-    return await asyncio.to_thread(_verdict, asked, desk)
-
-
-def _verdict(asked: models.CheckRequest, desk: Desk) -> dict[str, Any]:
-    instance = instance_from(asked, desk.limits)
-    solution = solution_from(asked.solution, instance)
-    found = check(instance, solution)
-    return {"valid": not found, "cost": cost(instance, solution), "violations": found[:100]}
+    found: dict[str, Any] = await desk.read("verdict", await sent_in(request))
+    return found
 
 
 @router.post(
@@ -319,9 +268,7 @@ def _verdict(asked: models.CheckRequest, desk: Desk) -> dict[str, Any]:
 )
 async def describe_an_instance(request: Request, desk: TheDesk) -> Response:
     """Read an instance and return it as one draws it, without solving it."""
-    asked, _ = await read_body(request, models.InstanceRequest)
-    instance = await asyncio.to_thread(instance_from, asked, desk.limits)
-    return JSONResponse(await asyncio.to_thread(drawing_of, instance))
+    return Response(await desk.read("drawing", await sent_in(request)), media_type=JSON)
 
 
 @router.post(
@@ -333,26 +280,8 @@ async def describe_an_instance(request: Request, desk: TheDesk) -> Response:
 )
 async def take_a_step(request: Request, desk: TheDesk) -> Response:
     """One step of destroy and repair, stage by stage."""
-    asked, _ = await read_body(request, models.StepRequest)
-    arguments = await asyncio.to_thread(_step_of, asked, desk)
-    return JSONResponse(await desk.ask("film", arguments))
-
-
-def _small_instance(asked: models.InstanceRequest, desk: Desk) -> Instance:
-    """An instance of a question that is answered while the client waits."""
-    limits = desk.limits
-    return instance_from(asked, replace(limits, nodes=min(limits.nodes, limits.question_nodes)))
-
-
-def _step_of(asked: models.StepRequest, desk: Desk) -> dict[str, Any]:
-    instance = _small_instance(asked, desk)
-    if instance.n < SMALLEST_STEP:
-        raise InstanceError(f"a step needs at least {SMALLEST_STEP} nodes, not {instance.n}")
-    found: dict[str, Any] = {"instance": instance}
-    if asked.solution is not None:
-        found["solution"] = validated(instance, solution_from(asked.solution, instance))
-    names = ("repair", "k", "candidates", "seed")
-    return found | {name: getattr(asked, name) for name in names}
+    found = await desk.ask("film", "step", await sent_in(request))
+    return Response(found, media_type=JSON)
 
 
 @router.post(
@@ -364,16 +293,8 @@ def _step_of(asked: models.StepRequest, desk: Desk) -> dict[str, Any]:
 )
 async def explain_a_solution(request: Request, desk: TheDesk) -> Response:
     """What each stop costs, what else there is, and what is in the way; as `drhg explain` says."""
-    asked, _ = await read_body(request, models.ExplainRequest)
-    arguments = await asyncio.to_thread(_explanation_of, asked, desk)
-    return JSONResponse(plain_numbers(await desk.ask("explain", arguments)))
-
-
-def _explanation_of(asked: models.ExplainRequest, desk: Desk) -> dict[str, Any]:
-    instance, given = _small_instance(asked, desk), asked.solution
-    solution = None if given is None else solution_from(given, instance)
-    more = {"region": asked.region, "top": asked.top}
-    return {"instance": instance, "solution": solution, **more}
+    found = await desk.ask("explain", "explanation", await sent_in(request))
+    return Response(found, media_type=JSON)
 
 
 @router.post(
@@ -385,30 +306,8 @@ def _explanation_of(asked: models.ExplainRequest, desk: Desk) -> dict[str, Any]:
 )
 async def change_a_plan(request: Request, desk: TheDesk) -> Response:
     """Change a plan for a problem that has changed, and only where it has; as `drhg replan`."""
-    asked, _ = await read_body(request, models.ReplanRequest)
-    arguments = await asyncio.to_thread(_change_of, asked, desk)
-    return JSONResponse(plain_numbers(await desk.ask("replan", arguments)))
-
-
-def _change_of(asked: models.ReplanRequest, desk: Desk) -> dict[str, Any]:
-    instance, before = _small_instance(asked, desk), None
-    if asked.old_instance is not None:
-        before = _small_instance(asked.model_copy(update={"instance": asked.old_instance}), desk)
-    found: dict[str, Any] = {"instance": instance, "old_instance": before}
-    found["old"] = solution_from(asked.old, before or instance, "old")
-    found["time_limit"] = asked.seconds
-    return found | {name: getattr(asked, name) for name in ("lost", "stability", "seed")}
-
-
-def plain_numbers(value: Any) -> Any:
-    """The same without infinities, which JSON does not know: they become null."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {key: plain_numbers(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain_numbers(one) for one in value]
-    return value
+    found = await desk.ask("replan", "change", await sent_in(request))
+    return Response(found, media_type=JSON)
 
 
 @router.get("/healthz", response_model=models.Health, tags=["service"])

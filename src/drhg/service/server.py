@@ -62,7 +62,8 @@ class Server(uvicorn.Server):
 def bound(host: str, port: int) -> socket.socket:
     """A socket that listens there, or why there is none."""
     kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(kind, socket.SOCK_STREAM)
+    # named, or asyncio does not know that it is TCP and leaves small packets waiting for 40 ms
+    listening = socket.socket(kind, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))

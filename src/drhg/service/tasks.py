@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import queue
 import signal
@@ -15,8 +17,17 @@ from typing import Any
 
 from drhg.errors import DrhgError
 from drhg.problem import Instance, Solution
+from drhg.service.limits import ServiceLimits
 
-NICENESS = 5  # the process that answers requests comes first
+NICENESS = 10  # the process that answers requests comes first, then the one that reads them
+
+
+class Told(Exception):
+    """An error that is put into words already, perhaps by another process."""
+
+    def __init__(self, problem: dict[str, Any]) -> None:
+        super().__init__(problem)
+        self.problem = problem
 
 
 @dataclass(frozen=True)
@@ -96,45 +107,71 @@ def solve(desk: Desk, instance: Instance, **options: Any) -> dict[str, Any]:
     return {key: row[key] for key in kept}
 
 
-def film(desk: Desk, instance: Instance, **options: Any) -> dict[str, Any]:
+def read(desk: Desk, what: str, sent: Any, limits: ServiceLimits) -> Any:
+    """What a request asks for, or the words for what is wrong with it."""
+    from drhg.service import asking, problems
+
+    try:
+        return asking.READERS[what](sent, limits)
+    except problems.Refused as error:
+        raise Told(problems.problem_of(error)) from None
+
+
+def film(desk: Desk, instance: Instance, **options: Any) -> bytes:
     """One step of destroy and repair, stage by stage."""
     from drhg.service.film import step_film
 
-    return step_film(instance, **options)
+    return _json(step_film(instance, **options))
 
 
 def explain(
     desk: Desk, instance: Instance, solution: Solution | None, region: int, top: int | None
-) -> dict[str, Any]:
+) -> bytes:
     """Why a solution is as it is."""
     from drhg.plans.explain import explain as explain_here
 
-    return explain_here(instance, solution, region=region).to_dict(top)
+    return _json(explain_here(instance, solution, region=region).to_dict(top))
 
 
 def replan(
     desk: Desk, old: Solution, instance: Instance, old_instance: Instance | None, **options: Any
-) -> dict[str, Any]:
+) -> bytes:
     """A plan changed only where its problem has."""
     from drhg.plans.replan import replan as replan_here
 
-    return replan_here(old, instance, old_instance=old_instance, **options).to_dict()
+    return _json(replan_here(old, instance, old_instance=old_instance, **options).to_dict())
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(plain_numbers(value), allow_nan=False).encode()
+
+
+def plain_numbers(value: Any) -> Any:
+    """The same without infinities, which JSON does not know: they become null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: plain_numbers(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_numbers(one) for one in value]
+    return value
 
 
 KINDS: dict[str, Callable[..., Any]] = {
     "solve": solve,
+    "read": read,
     "film": film,
     "explain": explain,
     "replan": replan,
 }
 
 
-def work(pipe: Connection, methods: tuple[str, ...]) -> None:
+def work(pipe: Connection, methods: tuple[str, ...], niceness: int) -> None:
     """The life of a worker process: load the kernels, then one task after the other."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the service, which tells us
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with suppress(OSError, AttributeError):
-        os.nice(NICENESS)
+        os.nice(niceness)
     lock = threading.Lock()
 
     def send(message: object) -> None:
@@ -152,6 +189,8 @@ def work(pipe: Connection, methods: tuple[str, ...]) -> None:
             ended = Ended(task.id, KINDS[task.kind](desk, **task.arguments))
         except DrhgError as error:
             ended = Ended(task.id, error=error)
+        except Told as error:
+            ended = Ended(task.id, error=error)
         except Exception as error:  # of a type that may not survive the journey
             ended = Ended(task.id, error=RuntimeError(f"{type(error).__name__}: {error}"))
         stopped.discard(task.id)
@@ -162,6 +201,9 @@ def _warm(methods: tuple[str, ...]) -> Ready:
     from drhg.kernels import warmup
 
     began = time.perf_counter()
+    if not methods:  # only to read requests
+        from drhg.service import asking  # noqa: F401
+
     parts = dict.fromkeys(part for name in methods for part in warmup.METHODS[name])
     failure = warmup.prepare(list(parts), limit=600.0)
     return Ready(time.perf_counter() - began, () if failure is None else (failure,))

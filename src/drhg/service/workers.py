@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing import get_context
 from typing import Any
 
-from drhg.service.tasks import Ended, Improved, Ready, Stop, Task, work
+from drhg.service.tasks import NICENESS, Ended, Improved, Ready, Stop, Task, work
 
 log = logging.getLogger("drhg")
 
@@ -22,8 +23,10 @@ LONGEST_PAUSE = 30.0  # seconds before a process that keeps dying at its start i
 class Worker:
     """A process that does one task after the other, and is replaced if it dies."""
 
-    def __init__(self, methods: tuple[str, ...], on_free: Callable[[], None]) -> None:
-        self._methods, self._on_free = methods, on_free
+    def __init__(
+        self, methods: tuple[str, ...], on_free: Callable[[], None], niceness: int = NICENESS
+    ) -> None:
+        self._methods, self._on_free, self._niceness = methods, on_free, niceness
         self._loop = asyncio.get_running_loop()
         self.ready = self._closed = False
         self._task: Task | None = None
@@ -40,7 +43,9 @@ class Worker:
     def _start(self) -> None:
         context = get_context("spawn")  # numba's threads and locks do not survive a fork
         self._pipe, far = context.Pipe()
-        self._process = context.Process(target=work, args=(far, self._methods), daemon=True)
+        self._process = context.Process(
+            target=work, args=(far, self._methods, self._niceness), daemon=True
+        )
         self._process.start()
         far.close()
         threading.Thread(target=self._read, args=(self._pipe,), daemon=True).start()
@@ -117,3 +122,25 @@ class Worker:
         self._closed = True
         self._process.terminate()
         self._sender.shutdown(wait=False)
+
+
+class Questions:
+    """A worker that answers one question after the other while clients wait."""
+
+    def __init__(self, methods: tuple[str, ...], niceness: int = NICENESS) -> None:
+        self._free, self._turn = asyncio.Event(), asyncio.Lock()
+        self._numbers = itertools.count()
+        self._worker = Worker(methods, self._free.set, niceness)
+        self.close = self._worker.close
+
+    async def ask(self, kind: str, arguments: Mapping[str, Any]) -> Any:
+        """The answer; raises what went wrong."""
+        async with self._turn:
+            while not self._worker.free:
+                self._free.clear()
+                await self._free.wait()
+            task = Task(f"{kind}-{next(self._numbers)}", kind, arguments)
+            ended = await asyncio.shield(self._worker.do(task))
+        if ended.error is not None:
+            raise ended.error
+        return ended.value
