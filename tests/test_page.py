@@ -19,6 +19,7 @@ pytest.importorskip("httpx")
 playwright = pytest.importorskip("playwright.sync_api")
 
 from serving import Service, service  # noqa: E402
+from soak import cases  # noqa: E402
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
@@ -197,7 +198,46 @@ def test_three_methods_side_by_side(page: Any) -> None:
     assert page.locator("figure.wins").count() >= 1
     best = page.get_attribute("figure.wins", "data-name")
     names = page.evaluate("drhg.race.runs.map((run) => run.lane.name)")
-    assert costs[names.index(best)] == min(costs)
+    assert costs[names.index(best)] == pytest.approx(min(costs), rel=1e-4)
+
+
+def test_time_windows(page: Any) -> None:
+    """Methods that do not know them cannot be chosen; routes have times."""
+    page.click("text=with time windows")
+    assert page.locator("[name=method]:disabled").count() == 3
+    seconds(page, 0)
+    page.click("#solve")
+    until(lambda: "Done" in page.inner_text("#state"))
+    rows = page.locator("#routes.timed tbody tr")
+    until(lambda: rows.count() > 1)
+    numbers = [int(row.split()[0]) for row in rows.all_inner_texts()]
+    assert numbers == list(range(1, len(numbers) + 1))
+    node, told = page.evaluate("[...drhg.solve.plan.arrivals][0]")
+    x, y = page.evaluate(f"drhg.solveMap.screen({node})")
+    box = page.locator("#map-solve canvas").bounding_box()
+    page.mouse.move(box["x"] + x, box["y"] + y)
+    until(lambda: page.is_visible("#tip"))
+    assert f"reached {told:,.1f}".removesuffix(".0") in page.inner_text("#tip")
+    page.click("#tab-step")
+    assert page.is_disabled("#step")
+    page.click("#tab-race")
+    page.click("#race")
+    until(lambda: page.evaluate("drhg.race.runs.length === 1 && !drhg.race.running"))
+    assert page.inner_text("#map-race").count("does not know") == 2
+    page.click("#tab-solve")
+    page.click("#clear")
+    assert page.locator("[name=method]:disabled").count() == 0
+
+
+def test_on_a_phone_the_map_stays_in_sight(page: Any) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.click("text=60 deliveries")
+    page.locator("#solve").scroll_into_view_if_needed()
+    page.evaluate("document.querySelector('main').scrollTo(0, 400)")
+    stage = page.locator("#stage").bounding_box()
+    assert stage["y"] < 80
+    assert stage["height"] > 300
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
 def test_keys_and_names_for_those_who_do_not_see(page: Any) -> None:
@@ -297,5 +337,5 @@ def test_quick_and_small(page: Any, capsys: pytest.CaptureFixture[str]) -> None:
             f"{updates / 5:.0f} updates a second at 1,000 nodes (aim 10)"
         )
     assert size < 300_000
-    assert first < 3000
-    assert updates / 5 > 3
+    assert first < cases(3000, 500)
+    assert updates / 5 > cases(3, 10)

@@ -34,6 +34,13 @@ export function shown(cost) {
   return cost.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
+// A time: h:mm of the day where it is in seconds, else the number.
+export function time(value, clock) {
+  if (!clock) return count(Math.round(value * 10) / 10);
+  const minutes = Math.round(value / 60);
+  return `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}`;
+}
+
 export const count = (number) => number.toLocaleString("en");
 
 export function element(name, properties = {}, ...children) {

@@ -1,6 +1,6 @@
 // The page: which problem, which view, and what they share.
 import * as api from "./api.js";
-import { element, count, setTheme } from "./look.js";
+import { element, count, setTheme, time } from "./look.js";
 import { Plan } from "./plan.js";
 import { fromPoints, fromSample, fromText } from "./problem.js";
 import { Race } from "./race.js";
@@ -34,8 +34,12 @@ const hover = (map) => (node, at) => {
   if (node < 0) return;
   const demand = plan.demand?.[node];
   const what = node === plan.depot ? "depot" : demand ? `demand ${count(demand)}` : "";
-  $("tip").textContent = [plan.called(node), what].filter(Boolean).join(" · ");
-  $("tip").style.left = `${Math.min(at[0] + 14, $("stage").clientWidth - 150)}px`;
+  const [early, late] = plan.windows?.[node] ?? [0, null];
+  const open = late !== null ? `open ${time(early, plan.clock)}–${time(late, plan.clock)}` : early > 0 ? `open from ${time(early, plan.clock)}` : "";
+  const there = plan.arrivals?.get(node);
+  const arrives = there === undefined ? "" : `reached ${time(there, plan.clock)}`;
+  $("tip").textContent = [plan.called(node), what, open, arrives].filter(Boolean).join(" · ");
+  $("tip").style.left = `${Math.min(at[0] + 14, $("stage").clientWidth - $("tip").offsetWidth - 6)}px`;
   $("tip").style.top = `${at[1] + 12}px`;
 };
 
@@ -72,10 +76,10 @@ app.open = (problem, { keepCamera = false } = {}) => {
   if (drawing.n > app.limits.nodes) app.fail({ title: "Too large", detail: `This service takes at most ${count(app.limits.nodes)} nodes.` });
 };
 
-function described({ n, depot, demand, capacity, x }) {
+function described({ n, depot, demand, capacity, x, windows }) {
   const size = depot === null ? `${count(n)} stops, one tour` : `${count(n - 1)} customers, one depot`;
   const load = demand && capacity !== null ? `, vehicles carry ${count(capacity)}` : "";
-  return size + load + (x ? "" : " (distances only, nothing to draw)");
+  return size + load + (windows ? ", with time windows" : "") + (x ? "" : " (distances only, nothing to draw)");
 }
 
 app.clear = () => {

@@ -2,7 +2,7 @@
 
 export class Plan {
   constructor(drawing) {
-    Object.assign(this, drawing); // name, problem, n, x, y, depot, demand, capacity, names, integral
+    Object.assign(this, drawing); // what `describe` answers
     this.routed = drawing.depot !== null;
     this.next = new Int32Array(2 * this.n).fill(-1); // both neighbours of every node but the depot
     this.colour = new Int32Array(this.n).fill(-1); // of the route that a node was on last
@@ -10,6 +10,7 @@ export class Plan {
     this.stale = true;
     this.edges = 0;
     this.exact = null; // the routes in their directions, once they are known
+    this.arrivals = null; // by node, likewise
   }
 
   get solved() { return this.edges > 0; }
@@ -24,7 +25,7 @@ export class Plan {
     for (const [a, b] of removed) { this.drop(a, b); this.drop(b, a); }
     for (const [a, b] of added) { this.put(a, b); this.put(b, a); }
     this.edges += added.length - removed.length;
-    this.exact = null;
+    this.exact = this.arrivals = null;
     this.stale = true;
   }
 
@@ -110,6 +111,8 @@ export class Plan {
   load(path) {
     return this.demand ? path.reduce((sum, node) => sum + this.demand[node], 0) : 0;
   }
+
+  knows(method) { return !this.methods || this.methods.includes(method); }
 
   called(node) { return this.names ? this.names[node] : `stop ${node}`; }
 

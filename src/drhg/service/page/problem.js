@@ -5,7 +5,7 @@ import { sample } from "./samples.js";
 
 export const drawingOf = (instance) => ({
   name: instance.name,
-  problem: instance.demand ? "cvrp" : "tsp",
+  problem: instance.windows ? "vrptw" : instance.demand ? "cvrp" : "tsp",
   n: instance.xy.length,
   x: Float64Array.from(instance.xy, (point) => point[0]),
   y: Float64Array.from(instance.xy, (point) => point[1]),
@@ -15,6 +15,8 @@ export const drawingOf = (instance) => ({
   names: null,
   integral: false,
   returns: true,
+  windows: instance.windows ?? null,
+  methods: instance.windows ? ["auto"] : null,
 });
 
 // body: what requests hold; drawing: what plans are made of

@@ -6,6 +6,7 @@ import { MapView } from "./view.js";
 
 const $ = (id) => document.getElementById(id);
 const NAMES = ["local", "neural", "auto"];
+const TIE = 5e-5; // of the cost: what would be shown as 0.00 %
 
 export class Race {
   constructor(app, stage) {
@@ -20,7 +21,10 @@ export class Race {
       stage.append(figure);
       return { name, canvas, cost, note, figure, map: new MapView(canvas, { padding: 34 }) };
     });
-    for (const lane of this.lanes) lane.map.top = 70;
+    const narrow = matchMedia("(max-width: 860px)"); // captions are beside the maps there
+    const place = () => { for (const lane of this.lanes) { lane.map.top = narrow.matches ? 4 : 70; lane.map.padding = narrow.matches ? 14 : 34; } };
+    narrow.addEventListener("change", place);
+    place();
     this.maps = this.lanes.map((lane) => lane.map);
     $("race").onclick = () => this.start().catch(app.fail);
     $("race-stop").onclick = () => this.runs.forEach((run) => { if (run.running && run.id) run.stop().catch(app.fail); });
@@ -36,12 +40,14 @@ export class Race {
       if (problem?.drawing.x) lane.map.show(new Plan(problem.drawing));
       else { lane.map.plan = null; lane.map.refresh(); }
       lane.cost.textContent = "–";
-      lane.note.textContent = "";
+      lane.note.textContent = this.can(lane) ? "" : "does not know problems of this kind";
       lane.figure.classList.remove("wins");
     }
     $("race-table").replaceChildren();
     this.buttons();
   }
+
+  can(lane) { return lane.map.plan?.knows(lane.name) ?? true; }
 
   seen(is) {
     if (!is) return;
@@ -63,7 +69,7 @@ export class Race {
     this.open();
     this.seconds = this.app.seconds();
     const { body, drawing } = this.app.problem;
-    this.runs = this.lanes.map((lane) => {
+    this.runs = this.lanes.filter((lane) => this.can(lane)).map((lane) => {
       const plan = lane.map.plan ?? new Plan(drawing);
       const run = new Run(plan, {
         change: (_, added) => lane.map.changed(added),
@@ -95,10 +101,10 @@ export class Race {
     for (const run of this.runs) {
       const { lane } = run;
       lane.cost.textContent = shown(run.cost);
-      const behind = run.cost === null ? "" : run.cost <= best ? "best" : `+${((100 * (run.cost - best)) / best).toFixed(2)} %`;
+      const behind = run.cost === null ? "" : run.cost <= best * (1 + TIE) ? "best" : `+${((100 * (run.cost - best)) / best).toFixed(2)} %`;
       const state = run.state === "queued" ? "waiting for a free worker" : run.state === "sending" ? "sending" : `${run.seconds.toFixed(1)} s`;
       lane.note.textContent = [state, behind].filter(Boolean).join(" · ");
-      lane.figure.classList.toggle("wins", over && run.cost === best);
+      lane.figure.classList.toggle("wins", over && run.cost <= best * (1 + TIE));
       if (over) lane.canvas.setAttribute("aria-label", `${lane.name}: cost ${shown(run.cost)}, ${behind}`);
     }
     this.table(best);
@@ -106,11 +112,11 @@ export class Race {
 
   table(best) {
     if (!this.runs.length) return;
-    const heads = ["", "cost", "behind", "steps"].map((text) => element("th", { scope: "col" }, element("button", { textContent: text || "method", tabIndex: -1, disabled: true })));
+    const heads = ["", "cost", "behind", "iterations"].map((text) => element("th", { scope: "col" }, element("button", { textContent: text || "method", tabIndex: -1, disabled: true })));
     const rows = [...this.runs].sort((a, b) => (a.cost ?? Infinity) - (b.cost ?? Infinity)).map((run) => element("tr", {},
       element("td", {}, element("b", { textContent: run.lane.name })),
       element("td", { textContent: shown(run.cost) }),
-      element("td", { textContent: run.cost === null ? "" : run.cost <= best ? "–" : `${((100 * (run.cost - best)) / best).toFixed(2)} %` }),
+      element("td", { textContent: run.cost === null ? "" : run.cost <= best * (1 + TIE) ? "–" : `${((100 * (run.cost - best)) / best).toFixed(2)} %` }),
       element("td", { textContent: count(run.result?.iterations ?? run.iterations ?? 0) })));
     $("race-table").replaceChildren(element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows)));
   }

@@ -1,8 +1,7 @@
 // One solve, watched: it runs on the service and its changes are drawn as they come.
 import * as api from "./api.js";
 import { Chart } from "./chart.js";
-import { colours, count, element, routeColour, shown } from "./look.js";
-
+import { colours, count, element, routeColour, shown, time } from "./look.js";
 
 const $ = (id) => document.getElementById(id);
 const NOTES = {
@@ -15,6 +14,9 @@ const ENDS = {
   time: "time is up", iterations: "all iterations are done", target: "the target is reached",
   no_improve: "nothing better was found for a while", interrupted: "stopped", memory: "memory ran out",
 };
+
+// A route has the same name in both directions.
+const ends = (a, z) => (a < z ? `${a},${z}` : `${z},${a}`);
 
 // A solve on the service, with the plan that its events change. Races have three of these.
 export class Run {
@@ -110,7 +112,12 @@ export class Solve {
 
   get running() { return Boolean(this.run?.running); }
 
-  note() { $("method-note").textContent = NOTES[this.method]; }
+  note() {
+    const radios = [...document.querySelectorAll("[name=method]")];
+    for (const radio of radios) radio.disabled = Boolean(this.plan && !this.plan.knows(radio.value));
+    if (radios.find((radio) => radio.checked).disabled) radios[0].checked = true;
+    $("method-note").textContent = NOTES[this.method] + (radios.some((radio) => radio.disabled) ? " The others do not know problems of this kind." : "");
+  }
 
   get method() { return document.querySelector("[name=method]:checked").value; }
 
@@ -129,6 +136,7 @@ export class Solve {
     $("facts").replaceChildren();
     this.rows = [];
     if (this.app.view !== "race") this.chart.show([], 0);
+    this.note();
     this.buttons();
     this.cards();
     this.describe();
@@ -253,16 +261,23 @@ export class Solve {
     this.figures();
     if (run.cost === null) $("cost").textContent = "–";
     this.cards();
-    this.lengths();
-    this.directions();
+    this.details().catch(this.app.fail);
   }
 
-  // Changes have no direction, which matters for time windows, open routes and one-way roads.
-  async directions() {
+  // What changes do not tell: directions, which matter for time windows, open routes and one-way
+  // roads; and lengths and times.
+  async details() {
     const { run, plan } = this;
     if (!run.id || run.state === "gone") return;
-    const { best } = await api.get(`solves/${run.id}`).catch(() => ({}));
-    if (best && run === this.run) plan.exact = best.routes ?? [best.tour];
+    const { best } = await api.get(`solves/${run.id}`);
+    if (!best || run !== this.run) return;
+    plan.exact = best.routes ?? [best.tour];
+    if (!plan.routed) return;
+    const rows = await api.get(`solves/${run.id}/routes`);
+    if (run !== this.run) return;
+    this.told = new Map(rows.map((row) => [ends(...row.nodes), row]));
+    if (rows.some((row) => row.arrivals)) plan.arrivals = new Map(rows.flatMap((row, i) => plan.exact[i].map((node, k) => [node, row.arrivals[k]])));
+    this.table();
   }
 
   describe() {
@@ -304,23 +319,16 @@ export class Solve {
     });
   }
 
-  async lengths() {
-    if (!this.plan.routed || !this.run?.id || this.run.state === "gone") return;
-    const rows = await api.get(`solves/${this.run.id}/routes`).catch(() => null);
-    if (!rows) return;
-    this.length = new Map(rows.map((row) => [row.nodes[0] < row.nodes[1] ? row.nodes.join() : [...row.nodes].reverse().join(), row.distance]));
-    this.table();
-  }
-
   table() {
     const { plan } = this;
     const paths = plan.routes();
     if (paths.length > 400 && this.running) return; // a long table can wait for the end
-    const key = (path) => { const [a, z] = [path[0], path.at(-1)]; return (a < z ? [a, z] : [z, a]).join(); };
-    this.rows = paths.map((path) => ({
-      colour: plan.colour[path[0]], route: plan.colour[path[0]] + 1, stops: path.length, load: plan.load(path),
-      distance: this.running ? null : this.length?.get(key(path)) ?? null, path,
+    const told = (path) => (this.running ? null : this.told?.get(ends(path[0], path.at(-1))));
+    this.rows = paths.map((path, i) => ({
+      colour: plan.colour[path[0]], route: told(path)?.route ?? i + 1, stops: path.length, load: plan.load(path),
+      distance: told(path)?.distance ?? null, duration: told(path)?.duration ?? null,
     }));
+    $("routes").classList.toggle("timed", this.rows.some((row) => row.duration !== null));
     $("routes-card").hidden = this.app.view !== "solve";
     this.fill();
   }
@@ -347,7 +355,8 @@ export class Solve {
       const share = capacity === null ? "" : element("meter", { min: 0, max: capacity, value: row.load, title: `${count(row.load)} of ${count(capacity)}` });
       const line = element("tr", { tabIndex: 0 },
         element("td", {}, dot, String(row.route)), element("td", { textContent: count(row.stops) }),
-        element("td", {}, count(row.load), share), element("td", { textContent: row.distance === null ? "…" : shown(row.distance) }));
+        element("td", {}, count(row.load), share), element("td", { textContent: row.distance === null ? "…" : shown(row.distance) }),
+        element("td", { className: "time", textContent: row.duration === null ? "" : time(row.duration, this.plan.clock) }));
       line.classList.toggle("picked", row.colour === this.map.picked);
       line.onclick = () => this.stand(row.colour);
       line.onkeydown = (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); this.stand(row.colour); } };

@@ -39,13 +39,14 @@ export class Steps {
     this.map.fades = 1;
     if (this.plan?.x) this.map.show(this.plan);
     else { this.map.plan = null; this.map.refresh(); }
-    const usable = Boolean(this.plan?.x) && this.plan.n >= 5 && this.plan.n <= MOST;
+    const usable = Boolean(this.plan?.x) && this.plan.knows("local") && this.plan.n >= 5 && this.plan.n <= MOST;
     for (const id of ["step", "play", "restart"]) $(id).disabled = !usable;
     if (this.plan) $("k").max = String(Math.max(4, Math.min(60, Math.floor(this.plan.n / 3))));
     $("k-shown").textContent = $("k").value;
     this.marks();
     this.say(!this.plan ? "Open a problem first: a file, a sample or a few clicks."
       : !this.plan.x ? "Without coordinates there is nothing to draw."
+      : !this.plan.knows("local") ? "These steps are for plain tours and routes, without time windows or open ends."
         : this.plan.n > MOST ? `Steps are shown for up to ${count(MOST)} nodes; this has ${count(this.plan.n)}.`
           : "Press “Next step” and watch one.");
     this.facts();
