@@ -76,6 +76,7 @@ for command in (
 def main() -> NoReturn:
     """Entry point: runs the command line and leaves without waiting for compiling threads."""
     STOP.install()
+    os.environ["MPLBACKEND"] = "agg"  # pictures go to files; a notebook's setting would not do
     code = _run()
     for stream in (sys.stdout, sys.stderr):
         try:

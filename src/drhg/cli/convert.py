@@ -53,7 +53,7 @@ MANY = (".txt", ".npz")  # suffixes of files that hold many problems
     )
 )
 def convert(
-    inputs: Annotated[list[Path], typer.Argument(metavar="IN...", help="Problems, any format.")],
+    inputs: Annotated[list[Path], typer.Argument(metavar="IN", help="Problems, any format.")],
     output: Annotated[
         Path, typer.Argument(metavar="OUT", help="A file; for many problems .txt, .npz, a folder.")
     ],

@@ -8,6 +8,7 @@ A page has usage, purpose, arguments and options by panel, commands, and the epi
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,8 @@ _GAP = 2
 _INDENT = " " * 2
 _TIE = "\N{NO-BREAK SPACE}"
 _LONGEST_TERM = 28  # an option that is longer has its purpose on the next line
+# A line of a note that goes on in the next: wrapped again for the width of the terminal.
+_UNFINISHED = re.compile(r"^(\S[^\t\n]*[^.:\t\n])\n(?=\S)(?![^\n]*\t)", re.MULTILINE)
 
 
 def epilog(examples: Sequence[tuple[str, str]], note: str = "") -> str:
@@ -102,7 +105,7 @@ def _rows(rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
 
 def _end(text: str, width: int) -> Iterator[str]:
     """Examples, aligned with their purposes, or above them if that does not fit; and notes."""
-    lines = [line.split("\t") for line in text.splitlines()]
+    lines = [line.split("\t") for line in _UNFINISHED.sub(r"\1 ", text).splitlines()]
     examples = [parts for parts in lines if len(parts) == 2]
     column = max((len(command) for command, _ in examples), default=0) + len(_INDENT) + _GAP
     beside = all(column + len(purpose) <= width for _, purpose in examples)

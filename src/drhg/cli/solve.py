@@ -30,6 +30,7 @@ from drhg.errors import DrhgError
 
 app = App()
 STOPPING, SEARCH, OUTPUT = "When to stop", "How to search", "What to write"
+CORES = "How many at a time"
 
 TimeLimit: TypeAlias = Annotated[
     float | None,
@@ -61,8 +62,9 @@ Start: TypeAlias = Annotated[
 MethodName: TypeAlias = Annotated[
     str | None,
     option(SEARCH, "-m", "--method", metavar="NAME",
-           help="auto, neural (a network repairs), paper (the same to the letter of the paper), "
-                "local, insertion, library (other packages), hybrid (neural, then local)."),
+           help="auto (the default), neural (a network repairs), paper (the same to the letter of "
+                "the paper), local, insertion, library (other packages), hybrid (neural, then "
+                "local)."),
 ]  # fmt: skip
 Config: TypeAlias = Annotated[
     Path | None,
@@ -82,18 +84,18 @@ Vehicles: TypeAlias = Annotated[
 Threads: TypeAlias = Annotated[
     int | None,
     option(
-        SEARCH, "--threads", min=1, metavar="N", help="Number of threads; by default all cores."
+        CORES, "--threads", min=1, metavar="N", help="Threads of one search; by default all cores."
     ),
 ]
 Jobs: TypeAlias = Annotated[
     int | None,
-    option(SEARCH, "-j", "--jobs", min=1, metavar="N",
+    option(CORES, "-j", "--jobs", min=1, metavar="N",
            help="Solve so many instances at a time: each in a process of its own, or with a "
                 "network all as one batch."),
 ]  # fmt: skip
 RayAddress: TypeAlias = Annotated[
     str | None,
-    option(SEARCH, "--ray", metavar="ADDRESS|local",
+    option(CORES, "--ray", metavar="ADDRESS|local",
             help="Solve the instances on a Ray cluster, side by side (extra `ray`)."),
 ]  # fmt: skip
 Output: TypeAlias = Annotated[
