@@ -33,7 +33,7 @@ nitpicky = False
 
 # Notebooks: executed at every build, and an error in one is an error of the build.
 nb_execution_mode = os.environ.get("DRHG_NOTEBOOKS", "force")
-nb_execution_timeout = 120
+nb_execution_timeout = 300  # seconds; the longest takes 20 on an idle machine
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
