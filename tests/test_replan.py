@@ -20,6 +20,7 @@ from drhg.cli import app
 from drhg.construct.starts import construct
 from drhg.errors import InstanceError
 from drhg.files.registry import write_instance
+from drhg.plans.surroundings import ReplanParams
 from drhg.problem import Instance, Metric, Solution, check, cost, cvrp
 
 CITY = 400
@@ -254,6 +255,34 @@ def test_locks_are_kept_or_brought_about(seed: int, kept: bool) -> None:
     assert all(now[v] == was[v] for v in found.untouched)
 
 
+def test_vehicles_under_way_go_on_and_frozen_routes_stay(
+    city: tuple[Instance, Solution],
+) -> None:
+    task, old = city
+    new = with_stops(task, [[0.9, 0.9], [0.5, 0.5]], [1, 1])
+    counts = {v: len(route) // 2 for v, route in by_vehicle(old).items()}
+    found = drhg.replan(old, new, driven=counts)
+    now, was = by_vehicle(found.solution), by_vehicle(old)
+    assert check(new, found.solution) == []
+    assert all(now[v][:k] == was[v][:k] for v, k in counts.items())
+    assert found.cost < drhg.replan(old, new, driven=counts, params=ReplanParams(steps=0)).cost
+    stays = drhg.replan(old, new, frozen=list(counts))
+    assert set(stays.untouched) == set(counts)
+    assert len(stays.solution.routes) == len(old.routes) + 1
+    without = replace(task, xy=task.xy[:-1], demand=task.demand[:-1])  # type: ignore[index]
+    gone = next(v for v, route in was.items() if CITY in route)
+    closed = by_vehicle(drhg.replan(old, without, frozen=[gone]).solution)[gone]
+    assert closed == [node for node in was[gone] if node != CITY]
+    for wrong, words in (
+        ({"driven": {1: 999}}, "vehicle 1 has .* stops, not 999"),
+        ({"driven": {99: 1}}, "driven: the old plan has no vehicle 99"),
+        ({"frozen": [99]}, "frozen: the old plan has no vehicle 99"),
+        ({"frozen": [1], "lost": [1]}, "vehicle 1 is lost, but locks say"),
+    ):
+        with pytest.raises(InstanceError, match=words):
+            drhg.replan(old, new, **wrong)  # type: ignore[arg-type]
+
+
 @settings(max_examples=upto(60))
 @given(st.integers(0, 2**32), st.sampled_from(["tour", "one way", "path"]))
 def test_tours_and_paths_are_changed_too(seed: int, kind: str) -> None:
@@ -360,7 +389,11 @@ def test_the_command_by_numbers_and_its_refusals(tmp_path: Path) -> None:
     done = run("replan", *names, "--old", tmp_path / "old.json", "-o", tmp_path / "b.sol")
     assert done.exit_code == 0, done.stderr
     assert (tmp_path / "b.sol").read_text() == "Route #1: 1 2\nCost 4.0\n"
-    none = run("replan", tmp_path / "a.sol", tmp_path / "old.json", "--lost", 9)
+    files = tmp_path / "a.sol", tmp_path / "old.json"
+    stays = run("replan", *files, "--driven", "1:1", "--frozen", 2, "-f", "json")
+    assert json.loads(stays.stdout)["untouched_routes"] == [1, 2]
+    assert "is not VEHICLE:STOPS" in run("replan", *files, "--driven", "x").stderr
+    none = run("replan", *files, "--lost", 9)
     assert none.exit_code == 3
     assert "no vehicle 9" in none.stderr
 

@@ -227,9 +227,10 @@ def _print(found: Explanation, top: int) -> None:
         print(f"the plan breaks {len(found.violations)} rules; {_no_plan(found)}")
     if found.certificate is not None:
         c = found.certificate
+        most = float(c.gains.max(initial=0.0))
         print(
-            f"{c.share:.1%} of {len(c.stops):,} regions of {c.size} nodes admit no better repair; "
-            f"the best of any other saves {_number(float(c.gains.max(initial=0.0)))}"
+            f"{c.share:.1%} of {len(c.stops):,} regions of {c.size} nodes admit no better repair"
+            + (f"; the best of any other saves {_number(most)}" if most else "")
         )
     better = found.better
     print(f"{len(better):,} stops would each be cheaper elsewhere" if better else

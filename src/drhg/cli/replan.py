@@ -42,6 +42,7 @@ app = App()
             ("drhg replan routes.csv stops.csv --capacity 120 -o new.csv", "by name"),
             ("drhg replan a.sol b.vrp --old a.vrp", "notices stops that moved, other demands"),
             ("drhg replan a.sol b.vrp --lost 3", "vehicle 3 is gone"),
+            ("drhg replan a.sol b.vrp --driven 2:5 --frozen 4", "2 was at 5 stops; 4 stays"),
             ("drhg replan a.sol b.vrp --stability 5 -t 2", "keep the plan familiar; two seconds"),
         ],
         "Nodes are matched by name if both problems have names, else by number. Only routes\n"
@@ -60,6 +61,16 @@ def replan(
         list[int] | None,
         typer.Option("--lost", min=1, metavar="VEHICLE",
                      help="A vehicle that is gone, by number; else that of its route."),
+    ] = None,
+    driven: Annotated[
+        list[str] | None,
+        typer.Option("--driven", metavar="VEHICLE:STOPS",
+                     help="A vehicle under way, and how many stops it was at: its route begins "
+                          "so."),
+    ] = None,
+    frozen: Annotated[
+        list[int] | None,
+        typer.Option("--frozen", min=1, metavar="VEHICLE", help="A vehicle whose route stays."),
     ] = None,
     stability: Annotated[
         float,
@@ -95,6 +106,7 @@ def replan(
         raise typer.BadParameter("standard input (-) can be read only once.")
     if output == STANDARD and format is Format.json:
         raise typer.BadParameter("-o - and -f json both write to standard output: choose one.")
+    behind = _driven(driven or [])
     apart({old: "the old plan", new: "the problem"}, {"--output": output})
     if output is not None and output != STANDARD:
         try_file(output, "--output")
@@ -115,7 +127,8 @@ def replan(
     with blaming(new):
         found = replanned(
             plan, task, old_instance=before, old_names=names, lost=lost or (),
-            stability=stability, time_limit=time_limit, seed=seed,
+            driven=behind, frozen=frozen or (), stability=stability, time_limit=time_limit,
+            seed=seed,
         )  # fmt: skip
     if format is Format.json:
         print(json.dumps(found.to_dict(new)))
@@ -128,6 +141,18 @@ def replan(
         with blaming(target):
             found.save(target)
     raise typer.Exit(OK)
+
+
+def _driven(pairs: list[str]) -> dict[int, int]:
+    """Vehicles and how many stops each of them was at."""
+    found = {}
+    for pair in pairs:
+        vehicle, colon, stops = pair.partition(":")
+        if not (colon and vehicle.isdecimal() and stops.isdecimal()):
+            raise typer.BadParameter(f"{pair!r} is not VEHICLE:STOPS, as in 2:5.",
+                                     param_hint="--driven")  # fmt: skip
+        found[int(vehicle)] = int(stops)
+    return found
 
 
 def _old_plan(

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from drhg.errors import InstanceError
-from drhg.problem import Floats, Instance, Ints, Solution, from_zero, shown, whole_number
+from drhg.problem import (
+    Floats,
+    Instance,
+    Ints,
+    Locks,
+    Solution,
+    from_zero,
+    shown,
+    whole_number,
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +56,44 @@ class Inherited:
     vehicles: tuple[int, ...]  # of each route, from 1
     torn: frozenset[int]  # routes that lost a stop, or have one that has changed
     gaps: tuple[Ints, ...]  # of each route: the positions before which stops have left it
+    number: Ints  # the new number of every old node, -1 where it is gone
     changes: Changes
+
+
+def under_way(
+    old: Solution, left: Inherited, instance: Instance, driven: Any, frozen: Any
+) -> Instance:
+    """The instance with locks on what vehicles have behind them, and on routes that stay.
+
+    driven: how many stops of the old plan each of some vehicles has visited.
+    frozen: vehicles whose routes stay as they are, but for stops that are gone.
+    """
+    counts = {
+        whole_number("a vehicle of driven", vehicle, 1): whole_number("stops of driven", count, 0)
+        for vehicle, count in dict(driven or {}).items()
+    }
+    stay = {whole_number("a frozen vehicle", vehicle, 1) for vehicle in frozen}
+    if (counts or stay) and not instance.is_cvrp:
+        raise InstanceError("driven and frozen are for routes, and this is a TSP")
+    routes = dict(zip(left.vehicles, old.routes, strict=True))
+    for word, vehicles in (("driven", set(counts)), ("frozen", stay)):
+        for vehicle in sorted(vehicles - set(routes)):
+            raise InstanceError(f"{word}: the old plan has no vehicle {vehicle}")
+    for vehicle, count in counts.items():
+        if count > len(routes[vehicle]):
+            raise InstanceError(
+                f"driven: vehicle {vehicle} has {len(routes[vehicle])} stops, not {count}"
+            )
+
+    def still(nodes: Ints) -> tuple[int, ...]:
+        now = left.number[nodes]
+        return tuple(now[now >= 0].tolist())
+
+    given = instance.locks or Locks()
+    behind = tuple((v, still(routes[v][:count])) for v, count in counts.items())
+    held = tuple((v, still(routes[v])) for v in stay)
+    locks = replace(given, driven=(*given.driven, *behind), frozen=(*given.frozen, *held))
+    return replace(instance, locks=locks) if counts or stay else instance
 
 
 def inherited(
@@ -90,7 +137,7 @@ def inherited(
         tuple(added.tolist()), tuple(removed), tuple(moved), tuple(demand), tuple(times),
         tuple(sorted(gone)),
     )  # fmt: skip
-    return Inherited(tuple(routes), vehicles, frozenset(torn), tuple(gaps), changes)
+    return Inherited(tuple(routes), vehicles, frozenset(torn), tuple(gaps), number, changes)
 
 
 def _numbers(old: Solution, new: Instance, names: Sequence[str] | None) -> Ints:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from drhg.files.registry import write_solution
 from drhg.kernels import warmup
 from drhg.plans.changed_routes import ChangedRoutes
 from drhg.plans.changed_tour import ChangedTour
-from drhg.plans.changes import Changes, inherited
+from drhg.plans.changes import Changes, inherited, under_way
 from drhg.plans.surroundings import ReplanParams
 from drhg.problem import (
     Cost,
@@ -82,7 +82,7 @@ class Replanned:
 
     def summary(self) -> str:
         """One line for people."""
-        shown_cost = f"{self.cost:,}" if isinstance(self.cost, int) else f"{self.cost:g}"
+        shown_cost = f"{self.cost:,}" if isinstance(self.cost, int) else f"{self.cost:,.8g}"
         left = f", {len(self.unplaced)} customers left out" if self.unplaced else ""
         return (
             f"{self.changes.summary()}: cost {shown_cost}, {len(self.changed_routes)} of "
@@ -98,6 +98,8 @@ def replan(
     old_instance: Instance | None = None,
     old_names: Sequence[str] | None = None,
     lost: Iterable[int] = (),
+    driven: Mapping[int, int] | None = None,
+    frozen: Iterable[int] = (),
     stability: float = 0.0,
     time_limit: float | None = None,
     seed: int = 0,
@@ -113,6 +115,8 @@ def replan(
     near a change. Locks of the new instance are kept.
 
     lost: vehicles of the old plan (by default numbered as its routes, from 1) that are gone.
+    driven: how many stops of the old plan some vehicles have visited: their routes begin so.
+    frozen: vehicles of the old plan whose routes stay.
     stability: the price, in units of the cost, of every customer whose vehicle or predecessor
         changes.
     time_limit: seconds to improve the surroundings; by default a tenth of a second or so.
@@ -136,9 +140,11 @@ def replan(
         raise InstanceError(f"params must be ReplanParams, not {shown(params)}")
     strategy: Strategy = Routes() if instance.is_cvrp else Tours()
     parts = [warmup.EXPLAINING, warmup.ANNEALING] if instance.is_cvrp else [warmup.EXPLAINING]
+    parts += [warmup.PIECES] if driven or frozen else []
     warmup.prepare([*parts, *strategy.parts(instance)], limit=np.inf)
     began = time.perf_counter()
     left = inherited(old, instance, old_instance, lost, old_names)
+    instance = under_way(old, left, instance, driven, frozen)
     params = params or ReplanParams()
     if not instance.is_cvrp:
         tour = ChangedTour(instance, old, left, stability, params)
