@@ -781,3 +781,16 @@ def test_rates_are_printed() -> None:
     lines = list(rates.networks(0.05, 1, ["economy"]))
     assert any(line.startswith("economy, compiled, batch 64: ") for line in lines)
     assert any(line.startswith("training, economy, 1 threads: ") for line in lines)
+
+
+def test_one_order_more_is_measured_beside_a_search_of_the_whole_plan(tmp_path: Path) -> None:
+    from drhg.benchmark.change import ChangeParams, one_order_more
+
+    params = ChangeParams(customers=60, seed=1, orders=1, old_steps=500, steps=300)
+    first, order, quick, _ = one_order_more(tmp_path, (0.0, 0.1), params)
+    assert first.startswith("uniform-cvrp60-s1: old plan ")
+    assert order.startswith("order 0: inserted +")
+    assert " from what is due, " in quick
+    kept = (tmp_path / "resolves.json").read_text()
+    assert list(one_order_more(tmp_path, (0.0,), params))[:2] == [first, order]
+    assert (tmp_path / "resolves.json").read_text() == kept

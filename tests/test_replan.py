@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -401,16 +402,23 @@ def test_the_command_by_numbers_and_its_refusals(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.compiled
 def test_one_order_more_in_ten_thousand_is_answered_in_a_tenth_of_a_second() -> None:
-    """On an idle core it is less than that; three times as much is let pass on a busy one."""
+    """Of processor time, which other work on the machine leaves as it is."""
     task = drhg.uniform_cvrp(10_001, seed=5)
     assert task.xy is not None
     assert task.demand is not None
     before = replace(task, xy=task.xy[:-1], demand=task.demand[:-1])
     old, _ = construct(before, "sweep", 0)
     drhg.replan(old, task)
-    found = [drhg.replan(old, task, old_instance=before) for _ in range(7)]
-    seconds = [one.seconds for one in found]
-    print(f"\none order more: {min(seconds):.3f} s, {np.median(seconds):.3f} s in the median")
-    assert min(seconds) < 0.3
-    assert check(task, found[0].solution) == []
-    assert len(found[0].changed_routes) < 20
+    spent, seconds = [], []
+    for _ in range(7):
+        began = time.process_time()
+        found = drhg.replan(old, task, old_instance=before)
+        spent.append(time.process_time() - began)
+        seconds.append(found.seconds)
+    print(
+        f"\none order more: {np.median(seconds):.3f} s in the median, {min(seconds):.3f} s at best, "
+        f"{np.median(spent):.3f} s of processor time"
+    )
+    assert min(spent) < 0.1
+    assert check(task, found.solution) == []
+    assert len(found.changed_routes) < 20

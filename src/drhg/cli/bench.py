@@ -13,6 +13,7 @@ import typer
 from drhg.benchmark import RATES, TITLES
 from drhg.cli.help_pages import App, epilog
 from drhg.cli.report import say
+from drhg.cli.shell import blaming
 from drhg.errors import DrhgError
 from drhg.parallel import cores
 
@@ -196,6 +197,40 @@ def rates(
 
     for name in what or RATES:
         for line in getattr(measured, name)(seconds, threads or cores()):
+            print(line, flush=True)
+
+
+@app.command()
+def replan(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="FOLDER", help="Keeps the old plan and what re-solves have found."),
+    ],
+    customers: Annotated[
+        int, typer.Option("--customers", min=1, metavar="N", help="Of the plan.")
+    ] = 10_000,
+    orders: Annotated[
+        int, typer.Option("--orders", min=1, metavar="N", help="Each is added by itself.")
+    ] = 3,
+    steps: Annotated[
+        int,
+        typer.Option("-n", "--max-iters", min=1, metavar="N",
+                     help="Steps of a re-solve; by default those of 60 s on a quiet core."),
+    ] = 7_500_000,
+    old_steps: Annotated[
+        int, typer.Option("--old-iters", min=1, metavar="N", help="Steps for the old plan.")
+    ] = 12_500_000,
+    time_limit: Annotated[
+        float, typer.Option("-t", "--time-limit", min=0.01, metavar="SECONDS", help="Of `replan`.")
+    ] = 2.0,
+    seed: Annotated[int, typer.Option("-s", "--seed", min=0, metavar="N", help="Seed.")] = 5,
+) -> None:  # fmt: skip
+    """Measure how good a plan is after one order more, beside a search of the whole plan."""
+    from drhg.benchmark.change import ChangeParams, one_order_more
+
+    params = ChangeParams(customers, seed, orders, old_steps, steps)
+    with blaming(folder):
+        for line in one_order_more(folder, (0.0, time_limit), params):
             print(line, flush=True)
 
 

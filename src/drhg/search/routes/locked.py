@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from drhg.hypergraph.plan import Flags, Index
-from drhg.problem import Floats, Instance, Ints, Resolved, Solution, cost, resolve
+from drhg.problem import Floats, Instance, Ints, Metric, Resolved, Solution, cost, resolve
 from drhg.problem.locks import Chain
 from drhg.problem.resources import Resources, join, visit
 from drhg.problem.tolerances import TIE
@@ -27,7 +27,7 @@ from drhg.search.routes.context import RouteLists
 from drhg.search.routes.piece_context import PieceContext, piece_neighbours, piece_table
 from drhg.search.routes.pieces import Vehicles
 from drhg.search.routes.schedule import AnnealingSchedule
-from drhg.search.strategy import Budget, Snapshot, Task
+from drhg.search.strategy import Budget, Snapshot, Task, task_of
 
 if TYPE_CHECKING:
     from drhg.search.routes.strategy import Routes
@@ -220,10 +220,10 @@ def _tied(fleet: _Fleet, rng: np.random.Generator | None, start: Solution | None
     assert demand is not None
     loads: dict[int, int] = {}
     barred: dict[int, set[int]] = {}  # vehicles
-    kinds = {} if start is None else _as_in(fleet, start)
+    wanted = {} if start is None else _as_in(fleet, start)
     left = -1  # the kind that the moving group leaves
-    if rng is not None and kinds:
-        left = kinds.pop(sorted(kinds)[int(rng.integers(len(kinds)))])
+    if rng is not None and wanted:
+        left = wanted.pop(sorted(wanted)[int(rng.integers(len(wanted)))])
     room = list(fleet.room)
     for chain in fleet.found.chains:
         load = int(demand[list(chain.nodes)].sum())
@@ -232,8 +232,11 @@ def _tied(fleet: _Fleet, rng: np.random.Generator | None, start: Solution | None
             barred[chain.group] = set(chain.barred)
         elif chain.vehicle:
             room[fleet.driver.index(chain.vehicle)] -= load
-    for group, kind in kinds.items():
-        room[kind] -= loads[group]
+    kinds: dict[int, int] = {}
+    for group, kind in wanted.items():  # all of them fit, unless the start has groups apart
+        if room[kind] >= loads[group] and fleet.driver[kind] not in barred[group]:
+            kinds[group] = kind
+            room[kind] -= loads[group]
     groups = sorted((g for g in loads if g not in kinds), key=lambda g: (-loads[g], g))
     if rng is not None:
         groups = [groups[i] for i in rng.permutation(len(groups))]
@@ -258,16 +261,24 @@ def _tied(fleet: _Fleet, rng: np.random.Generator | None, start: Solution | None
 
 
 def _as_in(fleet: _Fleet, start: Solution) -> dict[int, int]:
-    """The kinds that the routes of a plan give to the groups on board."""
+    """The kinds that the routes of a plan give to the groups on board.
+
+    A group that is on several routes goes to the one that has most of it.
+    """
     group = {node: chain.group for chain in fleet.found.chains for node in chain.nodes}
+    routes = _free_routes(fleet.found, start)
+    shares = Counter((group[int(node)], r) for r, (_, route) in enumerate(routes) for node in route)
+    best: dict[int, int] = {}
+    for (one, r), _ in shares.most_common():
+        if one >= 0:
+            best.setdefault(one, r)
     kinds: dict[int, int] = {}
-    for vehicle, route in _free_routes(fleet.found, start):
-        groups = {group[int(node)] for node in route} - {-1}
-        if not groups:
-            continue
-        named = vehicle != 0 and vehicle in fleet.driver
-        kind = fleet.driver.index(vehicle) if named else fleet.slot()
-        kinds |= dict.fromkeys(groups, kind)
+    for r, (vehicle, _) in enumerate(routes):
+        groups = [one for one, where in best.items() if where == r]
+        if groups:
+            named = vehicle != 0 and vehicle in fleet.driver
+            kind = fleet.driver.index(vehicle) if named else fleet.slot()
+            kinds |= dict.fromkeys(groups if kind >= 0 else (), kind)
     return kinds
 
 
@@ -323,10 +334,9 @@ def _directed(
     free = instance.symmetric and not (start and (instance.max_distance or timed(instance)))
     turned = free and rng is not None and rng.random() < (0.5 if start is None else 0.2)
     for route in () if start is None else start.routes:
-        places = np.flatnonzero(route == path[0])
-        if len(places):
-            after = int(places[0]) + 1
-            turned ^= not (after < len(route) and int(route[after]) == path[1])
+        first, last = (np.flatnonzero(route == node) for node in (path[0], path[-1]))
+        if len(first) and len(last):
+            turned ^= bool(last[0] < first[0])
     return path[::-1] if turned else path
 
 
@@ -341,6 +351,7 @@ def locked_search(task: Task, params: Routes, budget: Budget, pool: Executor) ->
     found = resolve(task.instance)
     visited = sum(map(len, task.start.routes))
     start = task.start if visited == len(task.nearness.nodes) else None
+    hint: Solution | None = None  # of which routes groups belong to, and how chains lie in them
     choices = any(chain.group >= 0 or len(chain.nodes) > 1 for chain in found.chains)
     walks = params.pieces.locked_walks if choices and budget.fraction() is not None else 1
     rng = np.random.default_rng([task.seed, 7])
@@ -348,14 +359,30 @@ def locked_search(task: Task, params: Routes, budget: Budget, pool: Executor) ->
     part_steps = params.sizes.part_steps
     if budget.max_iters is not None:  # every walk has its share
         part_steps = max(1, min(part_steps, budget.max_iters // (2 * walks)))
+    cold = start is None and walks > 1 and task.instance.n <= params.pieces.all_pairs
+    share = params.pieces.loose_share if cold else 0.0
+    if share:
+        loose, part = _loosened(task, found), Share(budget, share)
+        if loose.instance.locks is not None:
+            snapshots = locked_search(loose, params, part, pool)
+        else:
+            snapshots = params.search_pieces(loose, part, pool)
+        for snapshot in snapshots:
+            part.done += snapshot.iterations
+            done += snapshot.iterations
+            yield Snapshot(snapshot.iterations, np.inf, partial(begun, task.instance, found))
+            if snapshot.cost < np.inf:
+                hint = snapshot.solution()
+            if part.fraction() >= 1.0:
+                break
     for walk in range(walks):
-        context = locked_context(task, params, rng if walk else None, start)
-        end = 1.0 if walk == walks - 1 else 0.5 + 0.5 * walk / walks
+        context = locked_context(task, params, rng if walk else None, start or hint)
+        end = 1.0 if walk == walks - 1 else share + (1.0 - share) * (0.5 + 0.5 * walk / walks)
         schedule = AnnealingSchedule(
             budget, end, task.threads, task.instance.n, params.piece_annealing, part_steps
         )
         schedule.done = done
-        plan = context.plan(start or Solution([]))
+        plan = context.plan(start or hint or Solution([]))
         for better in _annealed(context, plan, pool, schedule, params.sizes.copies):
             here = context.snapshot(schedule.last, better)
             if here.cost < low - TIE or (low == np.inf and walk == 0):
@@ -365,6 +392,44 @@ def locked_search(task: Task, params: Routes, budget: Budget, pool: Executor) ->
                 break
         start = best if low < np.inf else None
         done = schedule.done
+
+
+class Share(Budget):
+    """The first part of a budget, as a budget of its own."""
+
+    def __init__(self, whole: Budget, share: float) -> None:
+        most = whole.max_iters
+        super().__init__(None if most is None else max(1, int(share * most)))
+        self._whole, self._share, self.done = whole, share, 0
+
+    def fraction(self) -> float:
+        if self.max_iters is not None:
+            return min(1.0, self.done / self.max_iters)
+        return min(1.0, (self._whole.fraction() or 0.0) / self._share)
+
+    def slice(self, usual: int, least: int = 1) -> int:
+        return self._whole.slice(usual, least)
+
+
+def _loosened(task: Task, found: Resolved) -> Task:
+    """The problem without fixed edges, which cost nothing instead, and without groups."""
+    instance, locks = task.instance, task.instance.locks
+    if locks is not None:  # what is fixed to driven stops is as good as driven
+        locks = replace(locks, together=(), driven=tuple(found.driven.items()))
+    free = replace(instance, locks=locks, fixed_edges=())
+    if instance.fixed_edges:
+        nodes = np.arange(instance.n)
+        matrix = np.array(instance.distance(nodes[:, None], nodes), np.float64)
+        durations = instance.durations
+        if durations is None and timed(instance):
+            durations = matrix.copy()
+        for a, b in instance.fixed_edges:
+            matrix[a, b] = matrix[b, a] = 0.0
+        free = replace(
+            free, metric=Metric.EXPLICIT, xy=None, degrees=False, matrix=matrix,
+            durations=durations,
+        )  # fmt: skip
+    return task_of(free, begun(free, found), task.seed, task.threads)
 
 
 def _same(solution: Solution) -> Solution:

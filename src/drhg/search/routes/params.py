@@ -142,6 +142,10 @@ class PieceParams(Parameters):
     locked_walks: int = number(10, 1)
     """Anneals of a problem with groups to keep together or chains: the first has half of the time,
     in each of the others one group goes to another vehicle and some chains are turned."""
+    loose_share: float = number(0.2, 0.0, 0.9)
+    """Share of a search for such a problem, if no start is given, that goes without them: its plan
+    tells which vehicles suit the groups, and in which direction chains are driven. None is for more
+    than `all_pairs` customers."""
     all_pairs: int = number(2000, 1)
     """Customers up to which all pairs are ranked; beyond, only those that are near ..."""
     near_candidates: int = number(4, 1)

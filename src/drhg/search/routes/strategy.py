@@ -63,7 +63,7 @@ class Routes(Strategy):
             if set(variants_of(task.instance)) & set(LOCKED):
                 yield from locked_search(task, self, budget, pool)
             elif task.instance.rich:
-                yield from self._search_pieces(task, budget, pool)
+                yield from self.search_pieces(task, budget, pool)
             else:
                 yield from self._search(task, budget, pool)
 
@@ -92,7 +92,7 @@ class Routes(Strategy):
                 break
         yield from improve_subproblems(context, better, pool, schedule)
 
-    def _search_pieces(self, task: Task, budget: Budget, pool: Executor) -> Iterator[Snapshot]:
+    def search_pieces(self, task: Task, budget: Budget, pool: Executor) -> Iterator[Snapshot]:
         """Routes with windows and the like: annealing of pieces to the end."""
         from drhg.search.routes.annealing import complete, improve
         from drhg.search.routes.piece_context import piece_context
