@@ -416,8 +416,8 @@ def test_one_order_more_in_ten_thousand_is_answered_in_a_tenth_of_a_second() -> 
         spent.append(time.process_time() - began)
         seconds.append(found.seconds)
     print(
-        f"\none order more: {np.median(seconds):.3f} s in the median, {min(seconds):.3f} s at best, "
-        f"{np.median(spent):.3f} s of processor time"
+        f"\none order more: {np.median(seconds):.3f} s in the median, {min(seconds):.3f} s at "
+        f"best, {np.median(spent):.3f} s of processor time"
     )
     assert min(spent) < 0.1
     assert check(task, found.solution) == []
