@@ -29,7 +29,7 @@ class Search:
         self.pos = np.empty(len(tour), dtype=np.int32)
         self.pos[self.tour] = np.arange(len(tour), dtype=np.int32)
         self.context = kopt.move_context(rules, self.lists, MoveParams())
-        self.work = kopt.workspace_of(len(tour), self.context.breadth)
+        self.work = kopt.workspace_of(len(tour))
 
     def descend(self) -> float:
         return kopt.descend(self.context, self.tour, self.pos)

@@ -67,11 +67,12 @@ def test_more_threads_than_tours() -> None:
     assert check(instance, result.solution) == []
 
 
-@pytest.mark.parametrize(("share", "evolves"), [(1 / 60, True), (1 / 25, False)])
-def test_a_population_is_begun_only_if_there_is_time_to_finish_it(
-    share: float, evolves: bool
-) -> None:
-    """Of 100 nodes it takes as long as making 51 tours; each takes a `share` of the search."""
+@pytest.mark.parametrize(("share", "tours"), [(1 / 60, 32), (1 / 25, 16), (1 / 10, 1)])
+def test_a_population_is_as_large_as_can_be_finished(share: float, tours: int) -> None:
+    """Of 100 nodes it takes 1.33 times as long as making its tours, a `share` of the search each.
+
+    If that leaves less than the smallest one, the start is kicked.
+    """
     task = task_of(uniform_tsp(100, seed=0), Solution([np.arange(100)]), 0, 1)
 
     class Clock(Budget):
@@ -80,10 +81,8 @@ def test_a_population_is_begun_only_if_there_is_time_to_finish_it(
         def fraction(self) -> float:
             return next(self.clock)
 
-    method = Tours(kicks=KickParams(per_sync=1))
-    found = list(islice(method.run(task, Clock(each=8)), 20))
-    kicked = any(snapshot.iterations == 8 for snapshot in found[3:])
-    assert kicked is not evolves
+    found = [one.iterations for one in islice(Tours().run(task, Clock(each=8)), 40)]
+    assert found[: 2 + tours] == [0] + [1] * tours + [8]
 
 
 def test_parameters_steer_the_search() -> None:
@@ -106,6 +105,7 @@ def test_parameters_steer_the_search() -> None:
     [
         (lambda: MoveParams(breadth=()), "breadth"),
         (lambda: MoveParams(breadth=(8, 0)), "breadth"),
+        (lambda: MoveParams(breadth=(8, 5, 3)), "breadth"),
         (lambda: MoveParams(breadth=8), "breadth"),
         (lambda: MoveParams(candidates=0), "candidates"),
         (lambda: PopulationParams(greedy_from=1.5), "greedy_from"),
@@ -128,3 +128,5 @@ def test_the_size_of_a_population_follows_the_time() -> None:
     assert params.next_size(100_000, 8, 0.0, 0.01) == 40
     assert params.next_size(1_000_000, 8, 0.0, 0.01) == 8
     assert params.next_size(1000, 32, 0.0, 0.0) == 64  # it is not known how long the last took
+    assert params.affordable(100, 0.5, 3, 0.0) == np.inf
+    assert params.affordable(100, 0.5, 3, 0.1) == pytest.approx(0.9 * 0.5 * 3 / (0.1 * 1.33))

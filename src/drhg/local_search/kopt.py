@@ -1,11 +1,14 @@
-"""Local search on a tour: k-opt moves along candidate lists, and kicks that must pay or are undone.
+"""Local search on a tour: 3-opt moves along candidate lists, and kicks that must pay or are undone.
 
 The same kernels serve a whole instance, a stretch of a large tour and a reduced graph: a hyper-edge
-is just a fixed edge, which no move removes. A k-opt move is itself a small destroy and repair: cut
-k edges, and put the k segments between them together in another order.
+is just a fixed edge, which no move removes. A move is itself a small destroy and repair: cut two
+or three edges, and put the segments between them together in another order.
 
-The field's notation is kept: a move removes the edges (t1, t2), (t3, t4), ... and adds (t2, t3),
-(t4, t5), ... and at last the edge back to t1 (Lin and Kernighan, 1973; Helsgaun, 2000).
+The field's notation is kept: a move removes the edges (t1, t2), (t3, t4), (t5, t6) and adds
+(t2, t3), (t4, t5) and at last the edge back to t1 (Lin and Kernighan, 1973; Helsgaun, 2000).
+
+Every move is a few reversals of the shorter of a path and the rest of the tour. A log of them is
+all that it takes to undo a kick.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ class MoveContext(NamedTuple):
     space: Space
     fixed: Index  # (n, 2) nodes joined to each node by a fixed edge, -1 for none
     near: Index  # (n, candidates) nearest first; a list may end early with -1
-    breadth: Ints  # (k,) candidates tried for the i-th added edge of a k-opt move; [0] is unused
+    breadth: Ints  # (2,) candidates tried for the first and the second added edge of a move
 
 
 class Workspace(NamedTuple):
@@ -43,16 +46,7 @@ class Workspace(NamedTuple):
 
     queue: Index  # (n,) ring buffer of nodes around which moves are sought
     queued: npt.NDArray[np.bool_]  # (n,) whether a node is in it
-    buffer: Index  # (n,) segments while they are rearranged
-    undo: Index  # the former order of what moves changed, see `_rearrange`
-    nodes: Ints  # (2k,) t1, t2, ... of a move
-    cuts: Ints  # (k,) positions p of removed edges (p, p + 1), sorted
-    slots: Ints  # (2k,) which end of which cut each t is, see `_walk`
-    mates: Ints  # (2k,) the slot that an added edge leads to
-    visits: Ints  # (k,) slots at which the segments are entered in the new order
-    ranks: Ints  # (k,) for sorting the cuts
-    tried: Ints  # (k,) on each level of the depth-first search, the alternatives tried so far
-    gains: npt.NDArray[np.float64]  # (2, k) partial gain after the last removed and added edge
+    log: Index  # (most, 2) first and last position of every reversal
 
 
 def move_context(rules: Rules, near: Index, params: MoveParams) -> MoveContext:
@@ -61,280 +55,220 @@ def move_context(rules: Rules, near: Index, params: MoveParams) -> MoveContext:
 
 
 def breadth_of(params: MoveParams) -> Ints:
-    """The breadth of the depth-first search as kernels want it."""
-    return np.array((0, *params.breadth), dtype=np.int64)
+    """The breadth of the search for a move as kernels want it; 0 in second place is 2-opt."""
+    return np.array((*params.breadth, 0)[:2], dtype=np.int64)
 
 
-def workspace_of(n: int, breadth: Ints, kicks: bool = True) -> Workspace:
-    """Room to improve a tour of n nodes; without kicks there is no undo log."""
-    k = max(4, len(breadth))  # edges of a move, or of a double bridge
-    return Workspace(
-        queue=np.empty(n, np.int32),
-        queued=np.zeros(n, np.bool_),
-        buffer=np.empty(n, np.int32),
-        undo=np.empty(24 * n + 4096 if kicks else 0, np.int32),
-        nodes=np.empty(2 * k, np.int64),
-        cuts=np.empty(k, np.int64),
-        slots=np.empty(2 * k, np.int64),
-        mates=np.empty(2 * k, np.int64),
-        visits=np.empty(k, np.int64),
-        ranks=np.empty(k, np.int64),
-        tried=np.empty(k, np.int64),
-        gains=np.empty((2, k), np.float64),
-    )
+def workspace_of(n: int) -> Workspace:
+    """Room to improve a tour of n nodes."""
+    return Workspace(np.empty(n, np.int32), np.zeros(n, np.bool_), np.empty((4096, 2), np.int32))
+
+
+# --- reversals ------------------------------------------------------------------------------------
 
 
 @inlined
-def _walk(mates, k, visits):
-    """Follow the segments between k cuts through the added edges; how many come before the start.
-
-    Slot 2 i is the near side of the i-th cut, 2 i + 1 its far side. `visits` gets the slots that
-    are entered: from an odd one a segment runs forward, from an even one backward.
-    """
-    slot = 1
-    count = 0
-    while True:
-        visits[count] = slot
-        count += 1
-        if slot & 1:
-            leave = slot + 1 if slot + 1 < 2 * k else 0
-        else:
-            leave = slot - 1 if slot > 0 else 2 * k - 1
-        slot = mates[leave]
-        if slot == 1 or count == k:
-            return count if slot == 1 else k + 1
-
-
-@inner
-def _segment(cuts, k, slot, n):
-    """First position, length and step of the segment that is entered at a slot."""
-    i = slot >> 1
-    if slot & 1:
-        a = cuts[i] + 1
-        z = cuts[i + 1 if i + 1 < k else 0]
-    else:
-        a = cuts[i - 1 if i > 0 else k - 1] + 1
-        z = cuts[i]
-    size = z - a + 1
-    if size <= 0:
-        size += n
-    if slot & 1:
-        return (a if a < n else 0), size, 1
-    return z, size, -1
-
-
-@inner
-def _rearrange(order, pos, k, work, used):
-    """Carry out the move given by `cuts` and `visits`: rewrite all segments but the longest.
-
-    The old order of what is rewritten is appended to the undo log, whose length is `used`, followed
-    by its first position and its length. Returns the new length of the log, or -1 if the log is
-    full (then nothing has been done). If `used` is negative, no log is kept.
-    """
-    cuts, visits, buffer, undo = work.cuts, work.visits, work.buffer, work.undo
-    n = len(order)
-    longest = 0
-    best = -1
-    for i in range(k):
-        _, size, _ = _segment(cuts, k, visits[i], n)
-        if size > best:
-            best, longest = size, i
-    a, size, step = _segment(cuts, k, visits[longest], n)
-    start = a + size if step > 0 else a + 1  # the longest stays and runs forward, others follow
-    if start >= n:
-        start -= n
-    moved = n - size
-    if used >= 0:
-        if used + moved + 2 > len(undo):
-            return -1
-        p = start
-        for j in range(moved):
-            undo[used + j] = order[p]
-            p = p + 1 if p + 1 < n else 0
-        undo[used + moved] = start
-        undo[used + moved + 1] = moved
-        used += moved + 2
-    w = 0
-    for i in range(1, k):
-        if step > 0:
-            p, size, way = _segment(cuts, k, visits[(longest + i) % k], n)
-        else:  # the longest is entered backward: read the new order from its end
-            p, size, way = _segment(cuts, k, visits[(longest - i + k) % k], n)
-            p = p + way * (size - 1)
-            if p < 0:
-                p += n
-            elif p >= n:
-                p -= n
-            way = -way
-        for _ in range(size):
-            buffer[w] = order[p]
-            w += 1
-            p += way
-            if p == n:
-                p = 0
-            elif p < 0:
-                p = n - 1
-    p = start
-    for j in range(w):
-        node = buffer[j]
-        order[p] = node
-        pos[node] = p
-        p = p + 1 if p + 1 < n else 0
-    return used if used > 0 else 0
-
-
-@inner
-def _undo_all(order, pos, undo, used):
-    """Take back every move in the log, the last one first."""
-    n = len(order)
-    while used > 0:
-        moved = undo[used - 1]
-        p = undo[used - 2]
-        used -= moved + 2
-        for j in range(moved):
-            node = undo[used + j]
-            order[p] = node
-            pos[node] = p
-            p = p + 1 if p + 1 < n else 0
+def _beside(order, pos, node, forward):
+    """The node after another one, or if not `forward` the one before it."""
+    p = pos[node]
+    if forward:
+        return order[p + 1 if p + 1 < len(order) else 0]
+    return order[p - 1 if p > 0 else len(order) - 1]
 
 
 @inlined
-def _is_tour(pos, k, work):
-    """Whether removing (t1 t2), (t3 t4), ... and adding (t2 t3), ..., (t2k t1) leaves one tour.
+def _reverse_positions(order, pos, i, j):
+    """Reverse what is from position i to j, round the end of the array if j < i."""
+    n = len(order)
+    size = j - i + 1 if i <= j else j - i + 1 + n
+    for _ in range(size >> 1):
+        a, b = order[i], order[j]
+        order[i], order[j] = b, a
+        pos[b], pos[a] = i, j
+        i = i + 1 if i + 1 < n else 0
+        j = j - 1 if j > 0 else n - 1
 
-    If so, `cuts` and `visits` describe the move for `_rearrange`.
+
+@inner
+def _reverse(order, pos, first, last, forward, log, used):
+    """Reverse the path from one node to another, or the rest of the tour if that is shorter.
+
+    The path runs forward or backward. Returns the direction in which the same way round is then:
+    the other one if it was the rest that was reversed.
     """
-    nodes, cuts, slots, ranks = work.nodes, work.cuts, work.slots, work.ranks
-    n = len(pos)
-    for i in range(k):
-        a, b = pos[nodes[2 * i]], pos[nodes[2 * i + 1]]
-        ahead = a + 1 == b or (a == n - 1 and b == 0)  # the first node is on the cut's near side
-        p = a if ahead else b
-        j = i
-        while j > 0 and cuts[j - 1] > p:
-            cuts[j] = cuts[j - 1]
-            ranks[j] = ranks[j - 1]
-            j -= 1
-        cuts[j] = p
-        ranks[j] = 2 * i + (0 if ahead else 1)
-    for j in range(k):
-        i = ranks[j] >> 1
-        if ranks[j] & 1:
-            slots[2 * i], slots[2 * i + 1] = 2 * j + 1, 2 * j
-        else:
-            slots[2 * i], slots[2 * i + 1] = 2 * j, 2 * j + 1
-    for i in range(k):
-        a = slots[2 * i + 1]
-        b = slots[2 * i + 2] if i + 1 < k else slots[0]
-        work.mates[a] = b
-        work.mates[b] = a
-    return _walk(work.mates, k, work.visits) == k
+    n = len(order)
+    i, j = (pos[first], pos[last]) if forward else (pos[last], pos[first])
+    size = j - i + 1 if i <= j else j - i + 1 + n
+    rest = 2 * size > n
+    if rest:
+        i, j = (j + 1 if j + 1 < n else 0), (i - 1 if i > 0 else n - 1)
+    _reverse_positions(order, pos, i, j)
+    log[used, 0], log[used, 1] = i, j
+    return forward != rest
+
+
+@inner
+def _undo(order, pos, log, used):
+    """Take back every reversal in the log, the last one first."""
+    for i in range(used - 1, -1, -1):
+        _reverse_positions(order, pos, log[i, 0], log[i, 1])
+
+
+@inner
+def _exchange(order, pos, a, b, c, d, forward, log, used):
+    """Exchange the path a ... b and the path c ... d that follows it."""
+    forward = _reverse(order, pos, a, d, forward, log, used)
+    forward = _reverse(order, pos, d, c, forward, log, used + 1)
+    _reverse(order, pos, b, a, forward, log, used + 2)
+
+
+# --- moves ----------------------------------------------------------------------------------------
+
+NONE, TWO, THREE, EXCHANGE, BOTH_TURNED = range(5)
+"""Kinds of moves, by what becomes of the path t2 ... t1 in the direction from t1 to t2:
+
+TWO: t4 is before t3, and t2 ... t4 is reversed. THREE: after that, the same with t4, t5, t6 in
+place of t2, t3, t4. In the others t4 is behind t3, and t5 is on the path t2 ... t3, which they cut
+between t5 and t6. EXCHANGE: t6 is behind t5, and t2 ... t5 and t6 ... t3 change places.
+BOTH_TURNED: t6 is before t5, and t2 ... t6 and t5 ... t3 are reversed.
+"""
 
 
 @inlined
-def _improving_move(context, order, pos, t1, work):
-    """Look for an improving move that removes an edge at t1; returns (gain, edges removed).
+def _best_move(space, fixed, near, breadth, order, pos, t1, t2, forward):
+    """The best move that removes (t1, t2), where t2 is behind t1 in the direction `forward`.
 
-    A depth-first search over sequences of edges whose partial gain stays positive (Lin and
-    Kernighan's rule). `nodes`, `cuts` and `visits` describe the move.
+    Partial gains stay positive (Lin and Kernighan's rule). Returns (gain, kind, t3, t5).
     """
-    space, fixed, near, breadth = context
-    nodes, tried, gains = work.nodes, work.tried, work.gains
     n = len(order)
-    width = near.shape[1]
-    for side in range(2):
-        p = pos[t1]
-        if side == 0:
-            t2 = order[p + 1 if p + 1 < n else 0]
-        else:
-            t2 = order[p - 1 if p > 0 else n - 1]
-        if is_fixed(fixed, t1, t2):
+    best = GAIN
+    kind, best3, best5 = NONE, -1, -1
+    removed = distance(space, t1, t2)
+    p2 = pos[t2]
+    for c in range(min(breadth[0], near.shape[1])):
+        t3 = near[t2, c]
+        if t3 < 0:  # a list that ends early
+            break
+        g1 = removed - distance(space, t2, t3)
+        if g1 <= GAIN:
+            break
+        if t3 == t1:
             continue
-        nodes[0] = t1
-        nodes[1] = t2
-        level = 1
-        gains[0, 1] = distance(space, t1, t2)
-        tried[1] = 0
-        while level > 0:
-            # each candidate has two alternatives: its edge to the successor, or the predecessor
-            c = tried[level] >> 1
-            which = tried[level] & 1
-            tried[level] += 1
-            if c >= breadth[level] or c >= width:
-                level -= 1
+        span = pos[t3] - p2 if forward else p2 - pos[t3]
+        if span < 0:
+            span += n
+        for ahead in range(2):  # t4 is before t3, then behind it
+            t4 = _beside(order, pos, t3, forward == (ahead == 1))
+            if (ahead == 0 and t4 == t2) or is_fixed(fixed, t3, t4):
                 continue
-            end = nodes[2 * level - 1]
-            t3 = near[end, c]
-            if t3 < 0:  # a list that ends early
-                level -= 1
-                continue
-            if which == 0:
-                gains[1, level] = gains[0, level] - distance(space, end, t3)
-                if gains[1, level] <= GAIN:
-                    level -= 1
-                    continue
-            p = pos[t3]
-            ahead = order[p + 1 if p + 1 < n else 0]
-            behind = order[p - 1 if p > 0 else n - 1]
-            if end == ahead or end == behind:
-                tried[level] = (c + 1) << 1
-                continue
-            t4 = ahead if which == 0 else behind
-            if t4 == t1 or is_fixed(fixed, t3, t4):
-                continue
-            removed = False
-            for i in range(level):
-                a, b = nodes[2 * i], nodes[2 * i + 1]
-                if (a == t3 and b == t4) or (a == t4 and b == t3):
-                    removed = True
+            g2 = g1 + distance(space, t3, t4)
+            if ahead == 0:
+                gain = g2 - distance(space, t4, t1)
+                if gain > best:
+                    best, kind, best3, best5 = gain, TWO, t3, -1
+            for e in range(min(breadth[1], near.shape[1])):
+                t5 = near[t4, e]
+                if t5 < 0:
                     break
-            if removed:
-                continue
-            nodes[2 * level] = t3
-            nodes[2 * level + 1] = t4
-            gain = gains[1, level] + distance(space, t3, t4)
-            closed = gain - distance(space, t4, t1)
-            if closed > GAIN and _is_tour(pos, level + 1, work):
-                return closed, level + 1
-            if level + 1 < len(breadth):
-                level += 1
-                gains[0, level] = gain
-                tried[level] = 0
-    return 0.0, 0
+                g3 = g2 - distance(space, t4, t5)
+                if g3 <= best:  # the edges (t5, t6) and (t6, t1) are yet to come
+                    break
+                if t5 == t3:
+                    continue
+                from2 = pos[t5] - p2 if forward else p2 - pos[t5]
+                if from2 < 0:
+                    from2 += n
+                inside = from2 < span  # on the path from t2 to t3
+                if ahead == 1 and not inside:
+                    continue
+                for behind in range(2):
+                    if ahead == 0 and (behind == 1) != inside:
+                        continue
+                    if ahead == 1 and behind == 0 and t5 == t2:
+                        continue
+                    t6 = _beside(order, pos, t5, forward == (behind == 1))
+                    if (ahead == 0 and t6 == t4) or is_fixed(fixed, t5, t6):
+                        continue
+                    gain = g3 + distance(space, t5, t6) - distance(space, t6, t1)
+                    if gain > best:
+                        best, best3, best5 = gain, t3, t5
+                        kind = THREE if ahead == 0 else EXCHANGE if behind else BOTH_TURNED
+    return best, kind, best3, best5
+
+
+@inlined
+def _carry_out(order, pos, kind, t1, t2, t3, t5, forward, log, used):
+    """Carry out a move; returns (length of the log, t4, t6), t6 being t3 if there is none."""
+    t4 = _beside(order, pos, t3, forward == (kind > THREE))
+    if kind <= THREE:
+        forward = _reverse(order, pos, t2, t4, forward, log, used)
+        if kind == TWO:
+            return used + 1, t4, t3
+        t6 = _beside(order, pos, t5, not forward)
+        _reverse(order, pos, t4, t6, forward, log, used + 1)
+        return used + 2, t4, t6
+    t6 = _beside(order, pos, t5, forward == (kind == EXCHANGE))
+    if kind == BOTH_TURNED:
+        forward = _reverse(order, pos, t2, t6, forward, log, used)
+        _reverse(order, pos, t5, t3, forward, log, used + 1)
+        return used + 2, t4, t6
+    # any two of the three paths may change places: the longest stays
+    n = len(order)
+    first, second = abs(pos[t5] - pos[t2]), abs(pos[t3] - pos[t6])
+    first = first if (pos[t5] > pos[t2]) == forward or first == 0 else n - first
+    second = second if (pos[t3] > pos[t6]) == forward or second == 0 else n - second
+    if first >= second and 2 * first + second >= n:
+        _exchange(order, pos, t6, t3, t4, t1, forward, log, used)
+    elif second > first and 2 * second + first >= n:
+        _exchange(order, pos, t4, t1, t2, t5, forward, log, used)
+    else:
+        _exchange(order, pos, t2, t5, t6, t3, forward, log, used)
+    return used + 3, t4, t6
 
 
 @kernel
 def improve_queued(context, order, pos, work, count, used):
     """Local search around the first `count` nodes of the queue, and around what it changes.
 
-    The undo log has the length `used`; if that is negative, none is kept. Returns (gain, length of
-    the undo log).
+    The log of reversals has the length `used`; if that is negative, none is kept. When it is full,
+    the search ends. Returns (gain, length of the log).
     """
-    queue, queued = work.queue, work.queued
+    space, fixed, near, breadth = context
+    queue, queued, log = work
     n = len(order)
     if n < 4:
         return 0.0, used
     head = 0
     total = 0.0
     while count > 0:
-        node = queue[head]
-        gain, k = _improving_move(context, order, pos, node, work)
-        if k > 0:
-            now = _rearrange(order, pos, k, work, used)
-            if now < 0:  # the undo log is full: no further move here
-                k = 0
-            else:
-                total += gain
-                used = now if used >= 0 else used
-                for i in range(2 * k):
-                    t = work.nodes[i]
-                    if not queued[t]:
-                        queued[t] = True
-                        tail = head + count
-                        queue[tail if tail < n else tail - n] = t
-                        count += 1
-        if k == 0:
-            queued[node] = False
+        t1 = queue[head]
+        found = False
+        for side in range(2):
+            forward = side == 0
+            t2 = _beside(order, pos, t1, forward)
+            if is_fixed(fixed, t1, t2) or used + 3 > len(log):
+                continue
+            gain, kind, t3, t5 = _best_move(
+                space, fixed, near, breadth, order, pos, t1, t2, forward
+            )
+            if kind == NONE:
+                continue
+            length, t4, t6 = _carry_out(
+                order, pos, kind, t1, t2, t3, t5, forward, log, max(used, 0)
+            )
+            used = length if used >= 0 else used
+            total += gain
+            for i in range(5):
+                t = t2 if i == 0 else t3 if i == 1 else t4 if i == 2 else t5 if i == 3 else t6
+                if t >= 0 and not queued[t]:
+                    queued[t] = True
+                    tail = head + count
+                    queue[tail if tail < n else tail - n] = t
+                    count += 1
+            found = True
+            break
+        if not found:
+            queued[t1] = False
             head = head + 1 if head + 1 < n else 0
             count -= 1
     return total, used
@@ -343,7 +277,7 @@ def improve_queued(context, order, pos, work, count, used):
 def descend(context: MoveContext, order: Index, pos: Index, work: Workspace | None = None) -> float:
     """Improve the whole tour to a local optimum, in place; returns the gain."""
     n = len(order)
-    work = work or workspace_of(n, context.breadth, kicks=False)
+    work = work or workspace_of(n)
     work.queue[:n] = order
     work.queued[:n] = n >= 4
     gain, _ = improve_queued(context, order, pos, work, n, -1)
@@ -355,16 +289,17 @@ def kick_and_improve(context, order, pos, work, state, kicks, longest):
     """`kicks` times: a double bridge, local search around it, undo both if they did not pay.
 
     The three segments that a double bridge moves have at most `longest` nodes each. In place;
-    returns the total gain. Only nodes near the kick are looked at, so apart from rearranging
-    segments the time of a kick does not depend on the size of the tour.
+    returns the total gain. Only nodes near the kick are looked at, so apart from reversals the time
+    of a kick does not depend on the size of the tour.
     """
     space, fixed = context.space, context.fixed
+    queue, queued, log = work
     n = len(order)
     if n < 5:
         return 0.0
     if longest > (n - 1) // 3:
         longest = (n - 1) // 3
-    cuts, visits, queue, queued = work.cuts, work.visits, work.queue, work.queued
+    ends = np.empty(8, np.int32)
     total = 0.0
     for _ in range(kicks):
         # Cuts are a few dozen positions apart, so the new edges are long and the local search has
@@ -372,32 +307,32 @@ def kick_and_improve(context, order, pos, work, state, kicks, longest):
         p = random_below(state, n)
         allowed = True
         for i in range(4):
-            cuts[i] = p if p < n else p - n
+            ends[2 * i] = order[p]
+            ends[2 * i + 1] = order[p + 1 if p + 1 < n else 0]
+            allowed = allowed and not is_fixed(fixed, ends[2 * i], ends[2 * i + 1])
             p += 1 + random_below(state, longest)
-            far = order[cuts[i] + 1 if cuts[i] + 1 < n else 0]
-            allowed = allowed and not is_fixed(fixed, order[cuts[i]], far)
+            if p >= n:
+                p -= n
         if not allowed:
             continue
-        sort_first(cuts, 4)
         change = 0.0
         count = 0
-        for i in range(4):
-            near, far = order[cuts[i]], order[cuts[i] + 1 if cuts[i] + 1 < n else 0]
-            # segment i + 1 starts at `far`; in the new order it follows the end of segment i + 2
-            other = order[cuts[(i + 2) % 4]]
-            change += distance(space, other, far)
-            change -= distance(space, near, far)
-            for j in range(2):
-                node = near if j == 0 else far
-                if not queued[node]:
-                    queued[node] = True
-                    queue[count] = node
-                    count += 1
-        visits[0], visits[1], visits[2], visits[3] = 1, 7, 5, 3  # segments 0 1 2 3 -> 0 3 2 1
-        used = _rearrange(order, pos, 4, work, 0)
-        gain, used = improve_queued(context, order, pos, work, count, used)
+        for i in range(8):
+            node = ends[i]
+            if i & 1 == 0:  # the first segment is the rest of the tour: 0 1 2 3 -> 0 3 2 1
+                change += distance(space, node, ends[(i + 5) & 7]) - distance(
+                    space, node, ends[i + 1]
+                )
+            if not queued[node]:
+                queued[node] = True
+                queue[count] = node
+                count += 1
+        forward = _reverse(order, pos, ends[1], ends[6], True, log, 0)
+        for i in range(5, 0, -2):
+            forward = _reverse(order, pos, ends[i + 1], ends[i], forward, log, (7 - i) >> 1)
+        gain, used = improve_queued(context, order, pos, work, count, 4)
         if gain - change < -TIE:  # not even a tie
-            _undo_all(order, pos, work.undo, used)
+            _undo(order, pos, log, used)
         else:
             total += gain - change
     return total
@@ -431,7 +366,7 @@ def region_of(context: MoveContext, most: int) -> Region:
         near=np.empty((most, width), np.int32),
         order=np.empty(most, np.int32),
         pos=np.empty(most, np.int32),
-        work=workspace_of(most, context.breadth),
+        work=workspace_of(most),
     )
 
 

@@ -56,7 +56,7 @@ class LocalSearchRepair:
         breadth = breadth_of(self.moves)
         order = _search_tours(
             rules.space, graphs.size, graphs.node, graphs.partner, self.neighbours, breadth,
-            workspace_of(graphs.node.shape[1], breadth), self.kicks, self.moves.longest_kick, state,
+            workspace_of(graphs.node.shape[1]), self.kicks, self.moves.longest_kick, state,
         )  # fmt: skip
         return Repaired(order, np.zeros(order.shape, np.bool_))
 

@@ -39,7 +39,7 @@ def kick_copies(
     longest = subject.moves.longest_kick
     threads = range(task.threads)
     copies = [tour.copy() for _ in threads]
-    spaces = [workspace_of(task.instance.n, context.breadth) for _ in threads]
+    spaces = [workspace_of(task.instance.n) for _ in threads]
     states = [random_state(task.seed, i) for i in threads]
     until_sync = params.per_sync * task.instance.n
     while True:
@@ -129,7 +129,7 @@ def kick_part(
 ) -> tuple[float, Index]:
     """Improve the tour 0, 1, 2, ... of a small problem; returns the gain and the tour."""
     tour = tour_of(np.arange(len(part.near)))
-    work = workspace_of(len(part.near), part.breadth)
+    work = workspace_of(len(part.near))
     return improve_part(part, *tour, work, state, kicks, longest), tour.order
 
 

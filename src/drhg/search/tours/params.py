@@ -6,6 +6,7 @@ that purpose. `MoveParams` is shared with the repair by local search.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from drhg.local_search.params import MoveParams
@@ -50,7 +51,7 @@ class PopulationParams(Parameters):
     """
 
     smallest: int = number(8, 2)
-    """Tours of the first population, at least."""
+    """Tours of any population, at least."""
     largest_first: int = number(32, 2)
     """Tours of the first population, at most."""
     first_nodes: int = number(160_000, 1)
@@ -63,11 +64,16 @@ class PopulationParams(Parameters):
     """The same if it is not known how much of the search the last population took."""
     time_share: float = number(0.6, 0.0, 1.0)
     """Share of the time left that the next population may take if it takes as long per tour."""
-    course_factor: float = number(0.4, 0.0)
-    """A population of tours with n nodes has converged after `course_factor * n ** course_exponent`
-    times as long as making its tours took. One that cannot be finished in time is given up."""
-    course_exponent: float = number(0.3, 0.0)
-    """See `course_factor`; both fitted to runs with 200 to 10,000 nodes."""
+    kicks_per_node: float = number(0.1, 0.0)
+    """Kicks per node that improve every new tour after its descent."""
+    course_factor: float = number(0.033, 0.0)
+    """Tours with n nodes are crossed until they have converged for `course_factor *
+    n ** course_exponent` times as long as making them took."""
+    course_exponent: float = number(0.5, 0.0)
+    """See `course_factor`; both fitted to runs with 200 to 5,000 nodes."""
+    margin: float = number(0.9, 0.0, 1.0)
+    """Share of the time left in which a population must be expected to converge: it gets fewer
+    tours, or is given up if the smallest one would take longer."""
     children: int = number(30, 1)
     """Children of which the best replaces its first parent (EAX: 30)."""
     patience: int = number(10, 1)
@@ -84,9 +90,15 @@ class PopulationParams(Parameters):
         """Tours of the first population."""
         return max(self.smallest, min(self.largest_first, self.first_nodes // n))
 
-    def course(self, n: int, size: int) -> float:
-        """How long a population takes, in units of the time to make one tour."""
-        return float(self.course_factor * n**self.course_exponent * size)
+    def affordable(self, n: int, left: float, made: int, used: float) -> float:
+        """Tours that converge in the share of the search that was left before the first was made.
+
+        `used` is what making the first `made` ones took of it.
+        """
+        if used <= 0.0:
+            return math.inf
+        course = float(self.course_factor * n**self.course_exponent)
+        return self.margin * left * made / (used * (1.0 + course))
 
     def next_size(self, n: int, size: int, begun: float, now: float) -> int:
         """Tours of the next population, after one of `size` tours from share `begun` to `now`."""

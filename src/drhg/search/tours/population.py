@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from itertools import repeat
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from drhg.construct.starts import shaken_greedy
 from drhg.hypergraph.plan import Index
 from drhg.kernels.random import random_state
+from drhg.local_search.kopt import kick_and_improve, workspace_of
 from drhg.problem import Ints, Solution, cost
 from drhg.problem.tolerances import GAIN
 from drhg.search.strategy import Budget, Snapshot
@@ -51,20 +53,32 @@ class TourPopulation:
         set_tour(self.arrays, row, order)
         self.costs[row] = cost(self.subject.task.instance, Solution([order.astype(np.int64)]))
 
-    def make_tour(self, row: int, make: Maker, rng: np.random.Generator) -> None:
-        """Make a tour, improve it to a local optimum and put it in."""
-        self.set_tour(row, self.subject.local_optimum(make(rng)).order)
+    def make_tour(self, row: int, make: Maker, kicks: int, rng: np.random.Generator) -> None:
+        """Make a tour, improve it to a local optimum, kick that, and put it in."""
+        subject = self.subject
+        tour = subject.local_optimum(make(rng))
+        how = (random_state(int(rng.integers(2**63))), kicks, subject.moves.longest_kick)
+        kick_and_improve(subject.context, *tour, workspace_of(len(tour.order)), *how)
+        self.set_tour(row, tour.order)
 
     def make_tours(
-        self, makers: Sequence[Maker], rng: np.random.Generator, pool: Executor
+        self, makers: Sequence[Maker], kicks: int, rng: np.random.Generator, pool: Executor
     ) -> Iterator[int]:
         """Fill all rows, as many at a time as there are threads; yields how many were filled."""
         threads = self.subject.task.threads
         for begin in range(0, len(makers), threads):
             some = makers[begin : begin + threads]
             rows = range(begin, begin + len(some))
-            list(pool.map(self.make_tour, rows, some, rng.spawn(len(some))))
+            list(pool.map(self.make_tour, rows, some, repeat(kicks), rng.spawn(len(some))))
             yield len(some)
+
+    def keep(self, size: int) -> None:
+        """Do without the rows from `size` on."""
+        old, self.arrays = self.arrays, population_of(size, self.subject.context.near)
+        self.arrays = self.arrays._replace(
+            orders=old.orders[:size], poses=old.poses[:size], links=old.links[:size]
+        )
+        self.costs = self.costs[:size]
 
     def cross(self, pairs: Pairs, crossing: Crossing, *how: object) -> None:
         """Let tours take edges of others, see `edge_assembly.cross`."""
@@ -120,6 +134,7 @@ def evolve(
     """One population after the other, each until it brings nothing more; ends if time is short.
 
     The start is in the first population; the best tour so far joins each that has come to its end.
+    How long a population takes is seen when its first tours have been made.
     An iteration is a tour made or a pair crossed.
     """
     task = subject.task
@@ -130,19 +145,24 @@ def evolve(
     ]
     make = shaken_greedy(task.instance, subject.context.near.astype(np.int64))
     start = best.solution().tour
-    size = first = params.first_size(n)
+    size = params.first_size(n)
     makers: list[Maker] = [lambda _: start, *[make] * (size - 1)]
+    kicks = int(params.kicks_per_node * n)
     while True:
         begun = budget.fraction() or 0.0
         population = TourPopulation(subject, size)
         made = 0
-        for count in population.make_tours(makers, rng, pool):
+        for count in population.make_tours(makers, kicks, rng, pool):
             made += count
             best = population.best_of(count, best)
             yield best
             used = (budget.fraction() or 0.0) - begun
-            if size == first and used * params.course(n, size) > made:
-                return  # it could not be finished
+            affordable = params.affordable(n, 1.0 - begun, made, used)
+            if affordable < params.smallest:
+                return
+            if affordable < made + 1:
+                population.keep(made)
+                break
         progress = Progress(params, population, best)
         while True:
             diverse = (budget.fraction() or 0.0) <= params.greedy_from

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from drhg.kernels import warmup
 from drhg.problem import Instance, Metric, not_known
-from drhg.search.strategy import Strategy
+from drhg.search.strategy import InThisThread, Strategy
 from drhg.search.tours.params import KickParams, MoveParams, PopulationParams, TourSizes
 
 if TYPE_CHECKING:
@@ -75,14 +75,15 @@ class Tours(Strategy):
             tour = subject.local_optimum(task.start.tour)
             best = snapshot_of(task, 0, tour.order)
             yield best
-        with ThreadPoolExecutor(task.threads) as pool:
+        alone = task.threads == 1
+        with InThisThread() if alone else ThreadPoolExecutor(task.threads) as pool:
             if self.sizes.evolves(n):
                 found = best
                 for found in evolve(subject, best, self.population, pool, budget):
                     yield found
                 tour = tour_of(found.solution().tour)  # the time is too short for a population
-            alone = task.threads == 1 and n <= self.kicks.region_nodes
-            if self._shared(task.instance) and not alone:
+            small = alone and n <= self.kicks.region_nodes
+            if self._shared(task.instance) and not small:
                 yield from kick_regions(subject, tour, self.kicks, pool)
             else:
                 yield from kick_copies(subject, tour, self.kicks, pool, budget)
