@@ -10,6 +10,7 @@ from __future__ import annotations
 TITLES = {
     "tsp": "Uniform tours of 100 to 10,000 nodes (Table 1).",
     "equal-time": "Rivals given the same 0.1, 1, 5 and 20 seconds (Table 2).",
+    "short-times": "Uniform tours of 100 to 5,000 nodes in 0.1, 0.3 and 1 second.",
     "cvrp": "Uniform plans of 100 to 1,000 customers (Table 3).",
     "tsplib": "The paper's 77 TSPLIB instances (Tables 4, 6, 7).",
     "cvrplib": "CVRPLIB sets A, B, E, F, M, P and X (Table 5).",

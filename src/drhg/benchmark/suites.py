@@ -471,6 +471,12 @@ SUITES = {
                      "distribution, because the paper's cannot be rebuilt from a seed.",)),
         Suite("equal-time", tuple(_tsp_part(n, 128, 5, 0.0) for n in (100, 200, 500)),
               times=(0.1, 1.0, 5.0, 20.0), rivals=("fast_tsp", "ortools", "elkai")),
+        Suite("short-times",
+              tuple(replace(part, full=quick, quick=quick)
+                    for part, quick in zip(TSP_PARTS[:5], (10, 8, 5, 3, 1), strict=True)),
+              times=(0.1, 0.3, 1.0), rivals=("fast_tsp",),
+              notes=("The clock of drhg starts when its kernels are loaded, that of fast_tsp when "
+                     "it has its matrix.",)),
         Suite("cvrp",
               (_cvrp_part(100, 10_000, 6, 3.0), _cvrp_part(200, 128, 5, 8.0),
                _cvrp_part(500, 128, 3, 20.0), _cvrp_part(1000, 128, 2, 30.0)),
