@@ -168,7 +168,9 @@ def test_distances_are_exact_or_fine() -> None:
 
 
 SMALL = (
-    drhg.uniform_tsp(30, 1), drhg.x_cvrp(20, 1), drhg.uniform_cvrp(20, 1), windows_vrp("RC1", 20, 1)
+    drhg.uniform_tsp(30, 1), drhg.x_cvrp(20, 1), drhg.uniform_cvrp(20, 1),
+    windows_vrp("RC1", 20, 1),
+    drhg.tsp(matrix=np.random.default_rng(3).integers(1, 1000, (20, 20)), name="directed"),
 )  # fmt: skip
 
 

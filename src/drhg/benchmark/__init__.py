@@ -13,6 +13,7 @@ TITLES = {
     "short-times": "Uniform tours of 100 to 5,000 nodes in 0.1, 0.3 and 1 second.",
     "cvrp": "Uniform plans of 100 to 1,000 customers (Table 3).",
     "tsplib": "The paper's 77 TSPLIB instances (Tables 4, 6, 7).",
+    "atsp": "TSPLIB's 19 tours whose distances depend on the direction.",
     "cvrplib": "CVRPLIB sets A, B, E, F, M, P and X (Table 5).",
     "train-size": "Networks trained on graphs of other sizes (Table 8).",
     "destroy-degree": "More or fewer nodes destroyed at a time (Table 9).",

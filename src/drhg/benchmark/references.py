@@ -73,7 +73,7 @@ class References:
     @cached_property
     def _library(self) -> dict[str, Reference]:
         found = {}
-        for folder, kind in (("tsplib", OPTIMAL), ("cvrplib", BEST_KNOWN)):
+        for folder, kind in (("tsplib", OPTIMAL), ("atsp", OPTIMAL), ("cvrplib", BEST_KNOWN)):
             for row in _table(self._data, f"{folder}/solutions.csv"):
                 found[row["name"]] = Reference(float(row["best_known"]), kind)
         if self._data is not None:

@@ -95,7 +95,7 @@ def distances(instance: Instance, largest: int | None = None) -> Ints:
     if largest is not None and (top * scale > largest or not instance.integral):
         scale = largest / max(top, 1e-300)
     for k in range(instance.n):  # row by row: memory
-        matrix[k] = np.rint(instance.distance(i, k) * scale)
+        matrix[k] = np.rint(instance.distance(k, i) * scale)
     return matrix
 
 
@@ -162,10 +162,24 @@ RIVALS = {
             most=5_000,
             known=WINDOWS,
         ),
-        Rival("pyvrp", "pyvrp", _adapter("pyvrp"), routes=True, seeded=True, known=WINDOWS),
+        Rival(
+            "pyvrp",
+            "pyvrp",
+            _adapter("pyvrp"),
+            tours=True,
+            routes=True,
+            seeded=True,
+            known=WINDOWS,
+        ),
         Rival("hygese", "hygese", _adapter("hygese"), routes=True, seeded=True),
         Rival(
-            "elkai", "elkai", _adapter("elkai"), tours=True, most=3_000, licence="academic use only"
+            "elkai",
+            "elkai",
+            _adapter("elkai"),
+            tours=True,
+            most=3_000,
+            licence="academic use only",
+            known=("asymmetric",),
         ),
     )
 }

@@ -393,6 +393,24 @@ def _cvrplib(name: str, fleet: bool = False) -> Callable[[Choice], list[Instance
     return load
 
 
+def _atsp() -> Part:
+    """TSPLIB's tours whose distances depend on the direction, all with proven optima."""
+
+    def load(choice: Choice) -> list[Instance]:
+        from drhg.files.registry import read
+
+        found = [read(path) for path in sorted((choice.where() / "atsp").glob("*.atsp"))]
+        return sorted(found, key=lambda instance: (instance.n, instance.name))
+
+    return Part(
+        "ATSP",
+        load,
+        quick=("br17", "ftv64", "kro124p", "rbg323"),
+        seconds=lambda instance: min(20.0, instance.n / 10),
+        rule="min(20, n/10) s",
+    )
+
+
 def _cvrplib_part(name: str, *quick: str, **groups: tuple[str, ...]) -> Part:
     return Part(
         name,
@@ -493,6 +511,9 @@ SUITES = {
               start="random insertion",
               notes=("Gaps are in TSPLIB's own rounded metric. Beside it stands the paper's: the "
                      "unrounded length of the same tour over the whole optimum.",)),
+        Suite("atsp", (_atsp(),), rivals=("pyvrp", "ortools", "elkai"),
+              notes=("All 19 instances of TSPLIB whose distances depend on the direction. PyVRP "
+                     "has one vehicle without a limit.",)),
         Suite("cvrplib",
               (_cvrplib_part("A", "A-n32-k5", "A-n80-k10"), _cvrplib_part("B", "B-n78-k10"),
                _cvrplib_part("E", "E-n101-k8"), _cvrplib_part("F", "F-n135-k7"),

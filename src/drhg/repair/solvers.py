@@ -135,9 +135,10 @@ def prepare_pyvrp(
     pyvrp: Any = import_module("pyvrp")
 
     n = len(problem.matrix)
-    assert problem.demand is not None
+    tour = problem.demand is None
     points = np.zeros((n, 2)) if problem.xy is None else problem.xy
-    demand = problem.demand.tolist()
+    demand = [0] * n if problem.demand is None else problem.demand.tolist()
+    fleet = 1 if tour else problem.vehicles or n - 1
     service = [0] * n if problem.service is None else problem.service.tolist()
     lengths, limit = np.zeros_like(problem.matrix), {}
     windows: list[dict[str, int]] = [{}] * n
@@ -154,7 +155,7 @@ def prepare_pyvrp(
             for i in range(1, n)
         ],
         depots=[pyvrp.Depot(0)],
-        vehicle_types=[pyvrp.VehicleType(problem.vehicles or n - 1, [problem.capacity], **limit)],
+        vehicle_types=[pyvrp.VehicleType(fleet, [problem.capacity], **limit)],
         distance_matrices=[problem.matrix],
         duration_matrices=[lengths],
     )
@@ -167,7 +168,8 @@ def prepare_pyvrp(
         best = pyvrp.solve(data, limit, seed=seed, display=False, initial_solution=start).best
         if not best.is_feasible():
             raise DrhgError("found no feasible solution in time")
-        return [[visit.idx + 1 for visit in route if visit.is_client()] for route in best.routes()]
+        found = [[visit.idx + 1 for visit in route if visit.is_client()] for route in best.routes()]
+        return [[0, *found[0]]] if tour else found
 
     return run
 
