@@ -13,13 +13,16 @@ from drhg.search.routes.params import (
     AnnealingParams,
     GeneticParams,
     PieceParams,
+    PieceRuinParams,
+    PoolParams,
     RouteMoveParams,
     RouteSizes,
     RuinParams,
 )
 from drhg.search.routes.strategy import Routes
 
-KINDS = [GeneticParams, AnnealingParams, RuinParams, RouteMoveParams, RouteSizes, PieceParams]
+KINDS = [GeneticParams, AnnealingParams, RuinParams, RouteMoveParams, RouteSizes, PieceParams,
+         PieceRuinParams, PoolParams]  # fmt: skip
 
 
 def test_parameters_do_without_kernels() -> None:
@@ -53,7 +56,8 @@ def test_methods_are_values() -> None:
     method = Routes(genetic=GeneticParams(target_feasible=0.3))
     assert method == replace(Routes(), genetic=GeneticParams(target_feasible=0.3)) != Routes()
     assert {field.name for field in fields(Routes)} == {
-        "genetic", "annealing", "ruin", "moves", "sizes", "pieces", "piece_annealing"
+        "genetic", "annealing", "ruin", "moves", "sizes", "pieces", "piece_annealing",
+        "piece_ruin", "pool",
     }  # fmt: skip
     with pytest.raises(FrozenInstanceError):
         method.genetic = GeneticParams()  # type: ignore[misc]

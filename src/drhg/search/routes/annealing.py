@@ -17,6 +17,7 @@ from drhg.search.routes.schedule import AnnealingSchedule
 
 if TYPE_CHECKING:
     from drhg.parallel import Cluster
+    from drhg.search.routes.route_pool import RoutePool
 
 
 def complete(
@@ -31,22 +32,29 @@ def complete(
 
 
 def improve(
-    context: Annealed, plan: RouteLists, pool: Executor, schedule: AnnealingSchedule
-) -> Iterator[RouteLists]:
+    context: Annealed, plan: RouteLists, pool: Executor, schedule: AnnealingSchedule,
+    seen: RoutePool | None = None,
+) -> Iterator[RouteLists]:  # fmt: skip
     """Anneal copies of a small plan, or a large one together; yields the best, for ever."""
-    small = plan.customers <= context.params.sizes.copies
-    yield from (anneal_copies if small else anneal_together)(context, plan, pool, schedule)
+    if plan.customers <= context.params.sizes.copies:
+        yield from anneal_copies(context, plan, pool, schedule, seen)
+    else:
+        yield from anneal_together(context, plan, pool, schedule)
 
 
 def anneal_copies(
-    context: Annealed, plan: RouteLists, pool: Executor, schedule: AnnealingSchedule
-) -> Iterator[RouteLists]:
-    """Every thread anneals a copy of the plan, several times if there is time; yields the best."""
+    context: Annealed, plan: RouteLists, pool: Executor, schedule: AnnealingSchedule,
+    seen: RoutePool | None = None,
+) -> Iterator[RouteLists]:  # fmt: skip
+    """Every thread anneals a copy of the plan, several times if there is time; yields the best.
+
+    Near the end of each anneal the routes that were seen are put together to a better plan.
+    """
     task, best = context.task, plan
     states = [random_state(task.seed, i) for i in range(task.threads)]
     costs = [plan.cost for _ in states]
     parts = [whole_part(context, plan) for _ in states]
-    present = 0
+    present = combined = 0
     while True:
         schedule.divide()
         if schedule.anneal > present and not len(best.absent):
@@ -64,7 +72,18 @@ def anneal_copies(
             if (left, costs[i] + lowest) <= best.rank:
                 best = context.plan_of(parts[i], costs[i] + lowest, best=True)
             costs[i] += change
+            if seen is not None:
+                seen.add(context.plan_of(parts[i], costs[i], best=False))
         schedule.count(steps * task.threads)
+        if seen is not None:
+            near_ends = int(schedule.position + 1.0 - seen.params.begin)
+            if near_ends > combined and not len(best.absent):
+                better = seen.cheapest(best)
+                if better is not best:
+                    best = better
+                    costs = [best.cost for _ in states]
+                    parts = [whole_part(context, best) for _ in states]
+            combined = near_ends
         yield best
 
 

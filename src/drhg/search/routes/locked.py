@@ -18,13 +18,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from drhg.hypergraph.plan import Flags, Index
-from drhg.problem import Floats, Instance, Ints, Metric, Resolved, Solution, cost, resolve
+from drhg.problem import Instance, Ints, Metric, Resolved, Solution, cost, resolve
 from drhg.problem.locks import Chain
 from drhg.problem.resources import Resources, join, visit
 from drhg.problem.tolerances import TIE
 from drhg.search.routes.annealing import anneal_copies, anneal_together
 from drhg.search.routes.context import RouteLists
-from drhg.search.routes.piece_context import PieceContext, piece_neighbours, piece_table
+from drhg.search.routes.piece_context import (
+    PieceContext,
+    heat_unit,
+    piece_neighbours,
+    piece_table,
+)
 from drhg.search.routes.pieces import Vehicles
 from drhg.search.routes.schedule import AnnealingSchedule
 from drhg.search.strategy import Budget, Snapshot, Task, task_of
@@ -311,17 +316,9 @@ def locked_context(
         table, task, params.pieces, min(width, max(0, len(table.heads) - 1))
     )
     return LockedContext(
-        task, params, table, near, _scale(task, params), {p[0]: np.array(p) for p in locked},
+        task, params, table, near, heat_unit(task), {p[0]: np.array(p) for p in locked},
         np.full(instance.n, -1, np.int32), found, tuple(fleet.driver),
     )  # fmt: skip
-
-
-def _scale(task: Task, params: Routes) -> float:
-    """The unit of temperatures: a usual distance between near customers."""
-    nodes = task.nearness.nodes
-    close = task.nearness.around(nodes, params.annealing.scale_neighbour + 1)
-    far: Floats = np.asarray(task.instance.distance(nodes, close[:, -1]), np.float64)
-    return float(far.mean()) or 1.0
 
 
 def _directed(

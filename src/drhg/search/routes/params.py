@@ -127,6 +127,17 @@ class RuinParams(Parameters):
 
 
 @dataclass(frozen=True)
+class PieceRuinParams(RuinParams):
+    """One step of ruin and recreate where there are windows and the like."""
+
+    longest_string: float = number(40.0, 1.0)
+    """Customers removed from one route, at most (SISR: 10)."""
+    strings: float = number(0.7, 0.0)
+    """Customers removed by a step, on average, at least so many times the longest string: where
+    routes are long, more than one of them loses a good part (SISR: no such rule)."""
+
+
+@dataclass(frozen=True)
 class PieceParams(Parameters):
     """What is different for routes with windows, durations, one-way distances or open ends."""
 
@@ -150,6 +161,22 @@ class PieceParams(Parameters):
     """Customers up to which all pairs are ranked; beyond, only those that are near ..."""
     near_candidates: int = number(4, 1)
     """... so many times as many as are wanted."""
+
+
+@dataclass(frozen=True)
+class PoolParams(Parameters):
+    """Routes of good plans, of which the cheapest plan is put together (set partitioning)."""
+
+    begin: float = number(0.9, 0.0, 1.0)
+    """Share of an anneal after which that is done; the rest goes on with what was found."""
+    slack: float = number(0.1, 0.0)
+    """Routes are taken from plans that are at most so much dearer than the best, as a share."""
+    routes: int = number(5000, 1)
+    """Routes that are remembered."""
+    columns: int = number(600, 1)
+    """Routes that branch and bound may choose from, those of lowest reduced cost."""
+    nodes: int = number(20, 1)
+    """Nodes of branch and bound."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +208,9 @@ class AnnealingParams(Parameters):
 
 def rich_annealing() -> AnnealingParams:
     """Temperatures where there are windows and the like."""
-    return AnnealingParams(first_temperature=0.1, highest_temperature=5.0, last_temperature=0.02)
+    return AnnealingParams(
+        first_temperature=0.1, highest_temperature=3.0, last_temperature=0.02, restart_steps=200.0
+    )
 
 
 @dataclass(frozen=True)

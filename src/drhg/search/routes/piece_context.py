@@ -264,11 +264,11 @@ class PieceContext:
         self, part: PiecePart, temperature: float, steps: int, state: npt.NDArray[np.uint64]
     ) -> tuple[float, float, int]:
         """Change a part; returns (change of cost, that of the best, pieces that it leaves out)."""
-        return anneal(part, self.params.ruin, temperature, steps, state)
+        return anneal(part, self.params.piece_ruin, temperature, steps, state)
 
     @property
     def annealer(self) -> Callable[..., tuple[float, float, int]]:
-        return partial(anneal, params=self.params.ruin)
+        return partial(anneal, params=self.params.piece_ruin)
 
     def plan_of(self, part: PiecePart, cost: float, best: bool) -> RouteLists:
         """The plan that is one part, as it is or the best that the last slice has seen."""
@@ -294,16 +294,26 @@ def _lists(plan: RouteLists) -> PieceLists:
     return PieceLists(plan.order, plan.ends, plan.kinds)
 
 
+def heat_unit(task: Task) -> float:
+    """The unit of temperatures: how far apart near customers would be if they were spread evenly.
+
+    That is the mean distance to the fifth nearest of so many uniform points in a square, in which
+    two are as far apart as here (the median). In clusters near customers are nearer, but routes do
+    not change clusters in the heat of ways within them.
+    """
+    nodes, n = task.nearness.nodes, len(task.nearness.nodes)
+    if n < 2:
+        return 1.0
+    others = [np.roll(nodes, max(1, k * n // 5)) for k in (1, 2)]
+    apart = float(np.median([task.instance.distance(nodes, other) for other in others]))
+    return 2.46 * apart / n**0.5 or 1.0
+
+
 def piece_context(task: Task, params: Routes, locked: Sequence[Sequence[int]] = ()) -> PieceContext:
     """A task as a problem of pieces; some of its customers may be locked together."""
     table = piece_table(task.instance, locked)
     width = params.pieces.neighbours + params.pieces.spare_neighbours
     near = piece_neighbours(table, task, params.pieces, min(width, max(0, len(table.heads) - 1)))
-    nodes = task.nearness.nodes
-    close = task.nearness.around(nodes, params.annealing.scale_neighbour + 1)
-    scale = float(np.mean(task.instance.distance(nodes, close[:, -1]))) if len(nodes) else 0.0
-    if scale == 0.0:
-        scale = float(cost(task.instance, task.start)) / task.instance.n
     sequences = {int(one[0]): np.asarray(one, np.int64) for one in locked}
     scratch = np.full(task.instance.n, -1, np.int32)
-    return PieceContext(task, params, table, near, scale, sequences, scratch)
+    return PieceContext(task, params, table, near, heat_unit(task), sequences, scratch)

@@ -19,7 +19,7 @@ from drhg.kernels.jit import kernel
 from drhg.kernels.random import random_below, random_float
 from drhg.problem import Floats, Ints
 from drhg.problem.tolerances import GAIN, TIE
-from drhg.search.routes.params import RuinParams
+from drhg.search.routes.params import PieceRuinParams
 from drhg.search.routes.piece_places import best_place, keeps_limits
 from drhg.search.routes.pieces import (
     PiecePart,
@@ -33,7 +33,7 @@ from drhg.search.routes.pieces import (
 
 
 class Ruin(NamedTuple):
-    """The parameters of a step in the form kernels take (see `RuinParams`)."""
+    """The parameters of a step in the form kernels take (see `PieceRuinParams`)."""
 
     average_removed: float
     longest_string: float
@@ -58,7 +58,7 @@ class Scratch(NamedTuple):
 
 
 def anneal(
-    part: PiecePart, params: RuinParams, temperature: float, steps: int,
+    part: PiecePart, params: PieceRuinParams, temperature: float, steps: int,
     state: npt.NDArray[np.uint64],
 ) -> tuple[float, float, int]:  # fmt: skip
     """`steps` times: remove strings, insert, accept by annealing or undo. In place.
@@ -78,9 +78,12 @@ def anneal(
     weights = [params.random_order, params.heavy_first, params.far_first, params.near_first]
     if part.problem.timed:
         weights += [params.narrow_first, params.early_first, params.late_first]
+    stops = part.routes.stops
+    longest = min(params.longest_string, stops.sum() / max(1, np.count_nonzero(stops)))
     ruin = Ruin(
-        params.average_removed, params.longest_string, params.split_probability,
-        params.split_growth, params.blink_rate, np.cumsum(weights, dtype=np.float64),
+        max(params.average_removed, params.strings * longest), params.longest_string,
+        params.split_probability, params.split_growth, params.blink_rate,
+        np.cumsum(weights, dtype=np.float64),
     )  # fmt: skip
     found: tuple[float, float, int] = _anneal(part, ruin, temperature, steps, state, scratch)
     return found

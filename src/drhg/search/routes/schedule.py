@@ -47,7 +47,12 @@ class AnnealingSchedule:
     @property
     def anneal(self) -> int:
         """Which of the anneals this is."""
-        return min(self._anneals - 1, int(self._progress()[0] * self._anneals))
+        return min(self._anneals - 1, int(self.position))
+
+    @property
+    def position(self) -> float:
+        """How many anneals are over, with the share of the one that is not."""
+        return self._progress()[0] * self._anneals
 
     def divide(self) -> None:
         """Have several anneals instead of one, if there is time for them.

@@ -22,6 +22,8 @@ from drhg.search.routes.params import (
     AnnealingParams,
     GeneticParams,
     PieceParams,
+    PieceRuinParams,
+    PoolParams,
     RouteMoveParams,
     RouteSizes,
     RuinParams,
@@ -54,6 +56,8 @@ class Routes(Strategy):
     sizes: RouteSizes = field(default_factory=RouteSizes)
     pieces: PieceParams = field(default_factory=PieceParams)
     piece_annealing: AnnealingParams = field(default_factory=rich_annealing)
+    piece_ruin: PieceRuinParams = field(default_factory=PieceRuinParams)
+    pool: PoolParams = field(default_factory=PoolParams)
 
     def run(self, task: Task, budget: Budget) -> Iterator[Snapshot]:
         """Improve the start of the task on all its threads, until nobody asks any more."""
@@ -96,6 +100,7 @@ class Routes(Strategy):
         """Routes with windows and the like: annealing of pieces to the end."""
         from drhg.search.routes.annealing import complete, improve
         from drhg.search.routes.piece_context import piece_context
+        from drhg.search.routes.route_pool import RoutePool
 
         context = piece_context(task, self)
         plan = context.plan(task.start)
@@ -103,7 +108,7 @@ class Routes(Strategy):
         best = plan
         for best in complete(context, plan, pool, schedule):
             yield context.snapshot(schedule.last, best)
-        for better in improve(context, best, pool, schedule):
+        for better in improve(context, best, pool, schedule, RoutePool(context)):
             yield context.snapshot(schedule.last, better)
 
     def _schedule(
