@@ -41,14 +41,21 @@ def with_locks(
                 closed[first + p] |= after.get(a) == b
     barred = np.zeros((instance.n, count + 1), np.bool_)
     idle = set(range(1, (instance.vehicles or 0) + 1)) - set(vehicles)
+    free, limited = [node for one in found.chains for node in one.nodes], instance.vehicles
+    for r, vehicle in enumerate(vehicles):
+        if vehicle in found.frozen:
+            barred[free, r] = True
+    barred[free, count] = limited is not None and not idle - found.frozen.keys()
     for chain in found.chains:
+        if not chain.vehicle and chain.barred <= found.frozen.keys():
+            continue  # as all others
         nodes = list(chain.nodes)
         for r, vehicle in enumerate(vehicles):
             other = chain.vehicle and vehicle != chain.vehicle
             barred[nodes, r] = bool(other) or vehicle in chain.barred
         if chain.vehicle:
             barred[nodes, count] = chain.vehicle in vehicles
-        elif instance.vehicles is not None:
+        elif limited is not None:
             barred[nodes, count] = not idle - chain.barred
     return layout._replace(stuck=stuck, closed=closed, barred=barred)
 
