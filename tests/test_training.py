@@ -386,7 +386,7 @@ def test_two_layers_learn_eight_graphs_by_heart(preset: str, routes: bool) -> No
     begin = time.process_time()  # of one thread or two: the machine may be busy
     config = ModelConfig.of(preset, layers=2, routes=routes)
     labels = some_plans(8, 40) if routes else some_tours(8, 40)
-    state, right = draw(labels, Examples(low=20, per_graph=4), config, 24, 5, 0)
+    lesson = draw(labels, Examples(low=20, per_graph=4), config, 24, 5, 0)
     torch.manual_seed(0)
     network = build(config)
     flat = flatten(network)
@@ -395,7 +395,7 @@ def test_two_layers_learn_eight_graphs_by_heart(preset: str, routes: bool) -> No
     (vector,) = optimiser.param_groups[0]["params"]
     assert vector.data_ptr() == flat.data_ptr()  # so a step moves the network
     for _ in range(600):
-        loss, vector.grad = gradient(network, flat, state, right, 1 / len(state))
+        loss, vector.grad = gradient(network, flat, lesson, 1 / len(lesson))
         torch.nn.utils.clip_grad_norm_([vector], 1.0)
         optimiser.step()
         if loss < 0.05:
@@ -408,14 +408,16 @@ def test_two_layers_learn_eight_graphs_by_heart(preset: str, routes: bool) -> No
 def test_gradients_equal_autograd_in_double(config: ModelConfig) -> None:
     """The hand-written way back (where sizes fit it) against torch in float64."""
     labels = some_plans() if config.routes else some_tours()
-    state, right = draw(labels, Examples(low=10), config, 30, 2, 0)
+    lesson = draw(labels, Examples(low=10), config, 30, 2, 0)
+    assert isinstance(lesson, Decisions)
+    state, right = lesson.state, lesson.right
     torch.manual_seed(0)
     network = build(config)
     with torch.no_grad():
         for p in network.parameters():
             p.add_(0.05 * torch.randn_like(p))
     flat = flatten(network)
-    loss, found = gradient(network, flat, state, right, 1 / 30)
+    loss, found = gradient(network, flat, lesson, 1 / 30)
     double = build(config)
     double.load_state_dict(network.state_dict())
     double.double()

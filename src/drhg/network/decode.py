@@ -13,13 +13,14 @@ from drhg.kernels.random import random_state
 from drhg.network import decisions, economy, paper
 from drhg.network.decisions import Decoding, begun, choose, offer, offered
 from drhg.network.economy import Compiled
+from drhg.network.joining import CompiledEdges
 from drhg.network.paper import CompiledPaper
 from drhg.network.views import Scorer, State, Views
 from drhg.network.weights import ModelConfig, read_weights
 
 
 def decode(
-    model: Scorer,
+    model: Scorer | CompiledEdges,
     views: Views,
     start: npt.NDArray[np.int32],
     rng: np.random.Generator | None = None,
@@ -29,6 +30,11 @@ def decode(
     Greedy, or with a generator drawn from the network's distribution. A row with one item left is
     finished without the network.
     """
+    if isinstance(model, CompiledEdges):  # not one decision after the other
+        repaired = model.repair(views, rng)
+        if repaired is None:
+            raise FloatingPointError("its scores are not numbers")
+        return repaired
     decoding = begun(views, start)
     if isinstance(model, Compiled):  # the same loop inside its kernel
         sound = model.decide(decoding, rng)
@@ -70,9 +76,11 @@ def load_compiled(path: str, *, sha256: str | None = None, threads: int = 1) -> 
 
 def compiled(
     config: ModelConfig, tensors: Mapping[str, npt.NDArray[Any]], threads: int = 1
-) -> Scorer | None:
+) -> Scorer | CompiledEdges | None:
     """A network as compiled code, or None where only torch can run it."""
     if config.preset == "paper":
         return CompiledPaper(config, tensors, threads=threads) if paper.compiles(config) else None
+    if config.preset == "edges":
+        return CompiledEdges(config, tensors, threads=threads)
     fits = economy.compiles(config) and config.window >= 1
     return Compiled(config, tensors, threads=threads) if fits else None

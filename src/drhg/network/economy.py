@@ -106,25 +106,31 @@ class Weights(NamedTuple):
 
 
 @fast_inner
-def _turn(source, at, rows, cols, out):
+def turn(source, at, rows, cols, out):
     """Transpose the matrix that begins at `at`."""
     for i in range(rows):
         for j in range(cols):
             out[at + j * rows + i] = source[at + i * cols + j]
 
 
+@fast_inner
+def turn_layers(flat, s, out):
+    """Transpose the matrices of all layers."""
+    for layer in range(s.layers):
+        at = s.blocks + layer * s.block
+        turn(flat, at + s.qkv, 3 * s.d, s.d, out)
+        turn(flat, at + s.o, s.d, s.d, out)
+        turn(flat, at + s.up, s.hidden, s.d, out)
+        turn(flat, at + s.down, s.d, s.hidden, out)
+
+
 @fast_kernel
 def turned(flat, s):
     """The matrices transposed, as the forward products want them; other places are not set."""
     out = np.empty(len(flat), np.float32)
-    _turn(flat, s.node, s.d, s.inputs, out)
-    _turn(flat, s.first, s.d, s.known, out)
-    for layer in range(s.layers):
-        at = s.blocks + layer * s.block
-        _turn(flat, at + s.qkv, 3 * s.d, s.d, out)
-        _turn(flat, at + s.o, s.d, s.d, out)
-        _turn(flat, at + s.up, s.hidden, s.d, out)
-        _turn(flat, at + s.down, s.d, s.hidden, out)
+    turn(flat, s.node, s.d, s.inputs, out)
+    turn(flat, s.first, s.d, s.known, out)
+    turn_layers(flat, s, out)
     return out
 
 
@@ -195,7 +201,7 @@ def memory(s: Shape, group: int, width: int, *, keep: bool = False) -> Memory:
 
 
 @fast_inner
-def _normalise(x, gain, out, inverse, T):
+def normalise(x, gain, out, inverse, T):
     """RMS norm of the first T rows; `inverse` is kept for the way back."""
     d = x.shape[1]
     for i in range(T):
@@ -250,7 +256,7 @@ def forward(weights, tokens, G, keep, a):
                 x[i, c] += w[s.node_bias + c]
     for layer in range(s.layers):
         _layer(weights, s.blocks + layer * s.block, tokens.begin, G, layer * keep, keep, a)
-    _normalise(a.x[s.layers * keep], w[s.norm : s.norm + d], last, a.inverse, T)
+    normalise(a.x[s.layers * keep], w[s.norm : s.norm + d], last, a.inverse, T)
     for g in range(G):
         for i in range(begin[g] + LEAD, begin[g + 1]):
             for o in range(s.outputs):
@@ -263,15 +269,29 @@ def forward(weights, tokens, G, keep, a):
 @fast_inner
 def _layer(weights, at, begin, G, l, keep, a):
     """One layer, whose parameters begin at `at`: from x[l] to x[l + keep]."""
+    ask(weights, at, begin[G], l, a)
+    _attend(a.qkv[l], begin, G, a.share[l], a.mixed[l], a.keys)
+    feed_forward(weights, at, begin[G], l, keep, a)
+
+
+@fast_inner
+def ask(weights, at, T, l, a):
+    """The first part of a layer: queries, keys and values of T tokens."""
     w, turned, s = weights.flat, weights.turned, weights.shape
-    d, hidden, T = s.d, s.hidden, begin[G]
-    x, mid, qkv, act, after = a.x[l], a.mid[l], a.qkv[l], a.act[l], a.x[l + keep]
-    _normalise(x, w[at + s.n1 : at + s.n1 + d], a.n1[l], a.inverse1[l], T)
-    multiply(whole(a.n1[l]), block(turned, at + s.qkv, 3 * d), whole(qkv), T, 3 * d, d, False)
-    _attend(qkv, begin, G, a.share[l], a.mixed[l], a.keys)
+    d = s.d
+    normalise(a.x[l], w[at + s.n1 : at + s.n1 + d], a.n1[l], a.inverse1[l], T)
+    multiply(whole(a.n1[l]), block(turned, at + s.qkv, 3 * d), whole(a.qkv[l]), T, 3 * d, d, False)
+
+
+@fast_inner
+def feed_forward(weights, at, T, l, keep, a):
+    """The last part of a layer, once the values are mixed."""
+    w, turned, s = weights.flat, weights.turned, weights.shape
+    d, hidden = s.d, s.hidden
+    x, mid, act, after = a.x[l], a.mid[l], a.act[l], a.x[l + keep]
     mid[:T] = x[:T]
     multiply(whole(a.mixed[l]), block(turned, at + s.o, d), whole(mid), T, d, d, True)
-    _normalise(mid, w[at + s.n2 : at + s.n2 + d], a.n2[l], a.inverse2[l], T)
+    normalise(mid, w[at + s.n2 : at + s.n2 + d], a.n2[l], a.inverse2[l], T)
     for i in range(T):
         for c in range(hidden):
             act[i, c] = w[at + s.up_bias + c]
@@ -369,7 +389,7 @@ class Compiled:
         """Take all decisions, every thread those of its share of the rows; whether all scores
         that decided were numbers."""
         c, group = self.config, self.group
-        shares = _shares(decoding.size, self.threads)
+        shares = shares_of(decoding.size, self.threads)
         seeds = np.zeros(len(shares), np.int64)
         if rng is not None:
             seeds = rng.integers(2**63, size=len(shares))
@@ -393,7 +413,7 @@ class Compiled:
         return sound
 
 
-def _shares(size: npt.NDArray[np.int32], threads: int) -> list[npt.NDArray[np.int64]]:
+def shares_of(size: npt.NDArray[np.int32], threads: int) -> list[npt.NDArray[np.int64]]:
     """Which rows each thread decodes, so that all have about as many nodes: largest rows first."""
     shares: list[list[int]] = [[] for _ in range(min(threads, max(1, len(size))))]
     nodes = [0] * len(shares)

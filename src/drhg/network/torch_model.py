@@ -215,6 +215,66 @@ class Economy(Network):
         return mask(scores, pad, direct)
 
 
+# --- the network of edges ------------------------------------------------------------------------
+
+
+class EdgesBlock(Block):
+    """The same layer, with attention that also depends on distances."""
+
+    def __init__(self, d: int, heads: int, hidden: int) -> None:
+        super().__init__(d, heads, hidden)
+        self.slope = nn.Parameter(torch.linspace(0.0, 1.5, heads))
+        self.bond = nn.Parameter(torch.zeros(heads))
+
+    def among(self, x: Tensor, apart: Tensor, bound: Tensor, pad: Tensor | None) -> Tensor:
+        """All tokens (B, T, d) among themselves; `apart` and `bound` are (B, 1, T, T)."""
+        B, T, d = x.shape
+        h = self.heads
+        q, k, v = (
+            t.view(B, T, h, d // h).transpose(1, 2) for t in self.qkv(self.n1(x)).chunk(3, -1)
+        )
+        scores = (q * (d // h) ** -0.5) @ k.transpose(-1, -2)  # (B, heads, T, T)
+        scores = scores - self.slope.view(1, h, 1, 1) * apart + self.bond.view(1, h, 1, 1) * bound
+        if pad is not None:
+            scores = scores.masked_fill(pad[:, None, None, :], -torch.inf)
+        mixed = scores.softmax(-1) @ v
+        x = x + self.o(mixed.transpose(1, 2).reshape(B, T, d))
+        more: Tensor = self.down(F.relu(self.up(self.n2(x))))
+        return x + more
+
+
+class Edges(Network):
+    """All edges that a reduced graph could get, scored at once; see `network.survey`."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        d = config.d
+        self.node = nn.Linear(config.node_inputs, d)
+        self.blocks = nn.ModuleList(
+            EdgesBlock(d, config.heads, config.hidden) for _ in range(config.layers)
+        )
+        self.norm = nn.RMSNorm(d)
+        self.q, self.k = nn.Linear(d, d, bias=False), nn.Linear(d, d, bias=False)
+        nn.init.zeros_(self.k.weight)  # a fresh network is "nearest first"
+        self.far = nn.Parameter(torch.tensor(1.5))
+
+    def forward(self, nodes: Tensor, apart: Tensor, mate: Tensor, count: Tensor) -> Tensor:
+        """Scores (B, T, T) of pairs of tokens, of which each row has `count`.
+
+        nodes: (B, T, node_inputs); apart: distances (B, T, T); mate: (B, T), which token is the
+        other end of the same path.
+        """
+        pad = padding(count, nodes.shape[1])
+        bound = torch.zeros_like(apart).scatter_(2, mate[..., None], 1.0)
+        x = self.node(nodes)
+        for block in self.blocks:
+            x = block.among(x, apart[:, None], bound[:, None], pad)
+        x = self.norm(x)
+        scores = self.q(x) @ self.k(x).transpose(1, 2)
+        both: Tensor = (scores + scores.transpose(1, 2)) * self.config.d**-0.5 - self.far * apart
+        return both
+
+
 # --- build, save, load ---------------------------------------------------------------------------
 
 
@@ -223,7 +283,7 @@ def build(config: ModelConfig) -> Network:
     return _NETWORKS[config.preset](config)
 
 
-_NETWORKS: dict[str, type[Network]] = {"paper": Paper, "economy": Economy}
+_NETWORKS: dict[str, type[Network]] = {"paper": Paper, "economy": Economy, "edges": Edges}
 
 
 def register(preset: str, *, relative: bool = True, **usual: Any) -> Callable[[Kind], Kind]:

@@ -159,7 +159,7 @@ def remaining_nearest(feat, free, m, here, width, chosen, far):
 
 
 @inner
-def _shrunk(x, y):
+def shrunk(x, y):
     """An offset of length r as one of length log(1 + r): the depot may be any distance away."""
     r = math.sqrt(x * x + y * y)
     factor = math.log1p(r) / r if r > 1e-6 else 1.0
@@ -211,13 +211,13 @@ def see(graph, free, m, place, relative, width, seen):
                 nodes[j, 11] = (room - load[i]) / capacity
                 nodes[j, 12] = 1.0 if partner[i] < 0 else 0.0
                 nodes[j, 13] = nodes[j, 8] - away
-                nodes[j, 4], nodes[j, 5], nodes[j, 8] = _shrunk(cx, cy)
+                nodes[j, 4], nodes[j, 5], nodes[j, 8] = shrunk(cx, cy)
                 if partner[i] < 0:
-                    nodes[j, 2], nodes[j, 3], nodes[j, 7] = _shrunk(bx, by)
+                    nodes[j, 2], nodes[j, 3], nodes[j, 7] = shrunk(bx, by)
         context[0], context[1], context[2] = vx, vy, away
         context[3] = count / 50.0
         if routed:
-            context[0], context[1], context[2] = _shrunk(vx, vy)
+            context[0], context[1], context[2] = shrunk(vx, vy)
             left, stubs = 0, 0
             for i in range(m):
                 if free[i] and partner[i] <= i:  # every item once

@@ -32,6 +32,9 @@ _DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I64": "<i8", "U8": "|u1"}
 _NAMES = {np.dtype(code): name for name, code in _DTYPES.items()}
 _LARGEST_HEADER = 1 << 24
 K = (20, 100)  # destroyed nodes, where the card does not say
+NEAREST = 5  # ends of other paths that a token of `edges` is told of
+EDGES_INPUTS = 8 + 3 * NEAREST  # numbers per token of `edges`, see `network.survey`
+EDGES_ROUTE_INPUTS = 11  # and more for routes
 
 
 @dataclass(frozen=True)
@@ -82,12 +85,14 @@ class ModelConfig:
 
     @property
     def relative(self) -> bool:
-        """Whether nodes are seen from the current one (any rotation is then a symmetry)."""
+        """Whether any rotation is a symmetry; else coordinates are as in the paper."""
         return self.preset in _RELATIVE
 
     @property
     def node_inputs(self) -> int:
         """Numbers per remaining node that enter the network (equations 1-5 for `paper`)."""
+        if self.preset == "edges":
+            return EDGES_INPUTS + EDGES_ROUTE_INPUTS * self.routes
         if self.relative:
             return 14 if self.routes else 10
         return 6 if self.routes else 5
@@ -116,8 +121,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "from_current": 15,
     },
     "economy": {"d": 64, "layers": 6, "heads": 4, "hidden": 256, "window": 24},
+    "edges": {"d": 64, "layers": 6, "heads": 4, "hidden": 256},
 }
-_RELATIVE = {"economy"}  # presets that see nodes from the current one
+_RELATIVE = {"economy", "edges"}  # presets to which any rotation is the same
 _OWN: set[str] = set()  # presets that somebody registered; only torch knows their tensors
 
 
@@ -148,6 +154,13 @@ def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
         out |= {"current": (d,), "norm.weight": (d,), **score, "nearness": ()}
         layer = {"n1.weight": (d,), "qkv.weight": (3 * d, d), "o.weight": (d, d)}
         layer |= {"n2.weight": (d,), **feed_forward}
+        stacks = ["blocks"]
+    elif config.preset == "edges":
+        out |= {"node.weight": (d, config.node_inputs), "node.bias": (d,), "norm.weight": (d,)}
+        out |= {"q.weight": (d, d), "k.weight": (d, d), "far": ()}
+        layer = {"n1.weight": (d,), "qkv.weight": (3 * d, d), "o.weight": (d, d)}
+        layer |= {"n2.weight": (d,), **feed_forward}
+        layer |= {"slope": (config.heads,), "bond": (config.heads,)}
         stacks = ["blocks"]
     else:
         known = d + config.routes

@@ -7,6 +7,8 @@ one would have seen.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,12 +18,38 @@ from drhg.hypergraph.plan import Flags
 from drhg.kernels.random import random_state
 from drhg.network.decode import decode, free_lengths
 from drhg.network.gradient import Lesson
+from drhg.network.joining import CompiledEdges
 from drhg.network.views import Scorer, State, Views, views_of
 from drhg.network.weights import ModelConfig
+from drhg.training.joins import Joins, draw_joins
 from drhg.training.recipe import Examples
 from drhg.training.routes import cut_plan, draw_routes
 from drhg.training.shards import Plans, Tours
 from drhg.training.tours import cut_each, draw_tours
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Decisions sorted by how much they see, and which answers (B, W, outputs) are right."""
+
+    state: State
+    right: Flags
+
+    def __len__(self) -> int:
+        return len(self.state)
+
+    def parts(self, size: int) -> Iterator[Decisions]:
+        """So many decisions at a time, each part as wide as its widest."""
+        state = self.state
+        for a in range(0, len(state), size):
+            rows = slice(a, a + size)
+            width = int(state.count[rows].max())
+            nodes, direct = state.nodes[rows, :width], state.direct[rows, :width]
+            part = State(nodes, state.context[rows], state.count[rows], direct)
+            yield Decisions(part, self.right[rows, :width])
+
+
+Batch: TypeAlias = Decisions | Joins
 
 
 def draw(
@@ -31,14 +59,15 @@ def draw(
     rows: int,
     seed: int,
     number: int,
-) -> tuple[State, Flags]:
-    """Batch `number` of a run: decisions sorted by how much they see, and which are right.
+) -> Batch:
+    """Batch `number` of a run, of so many decisions, or graphs for the network of edges.
 
-    The second is (B, W, outputs): of a tour exactly one node, of routes also every node that a
-    route may begin with.
+    Right is of a tour exactly one node, of routes also every node that a route may begin with.
     """
     if config.routes != isinstance(labels, Plans):
         raise ModelError("these labels are not of the kind that the network is for")
+    if config.preset == "edges":
+        return draw_joins(labels, examples, config, rows, seed, number)
     width = config.window or labels.largest
     lesson = Lesson(
         np.empty((rows, width, config.node_inputs), np.float32),
@@ -54,7 +83,8 @@ def draw(
         draw_tours(labels, examples, config, state, lesson)
     by_count, top = np.argsort(lesson.counts, kind="stable"), int(lesson.counts.max())
     nodes, context, counts, direct, right = Lesson._make(array[by_count] for array in lesson)
-    return State(nodes[:, :top], context, counts, direct[:, :top]), right[:, :top]
+    state_of_all = State(nodes[:, :top], context, counts, direct[:, :top])
+    return Decisions(state_of_all, right[:, :top])
 
 
 def held_out_graphs(
@@ -77,7 +107,7 @@ def held_out_graphs(
     )
 
 
-def held_out_gap(model: Scorer, labels: Tours | Plans, m: int) -> float:
+def held_out_gap(model: Scorer | CompiledEdges, labels: Tours | Plans, m: int) -> float:
     """Mean gap in percent of greedy repairs of held-out graphs, on the free edges only."""
     ratios = []
     for views, best in held_out_graphs(labels, m):
@@ -86,22 +116,14 @@ def held_out_gap(model: Scorer, labels: Tours | Plans, m: int) -> float:
     return 100 * (float(np.concatenate(ratios).mean()) - 1)
 
 
-def held_out_loss(model: Scorer, state: State, right: Flags, chunk: int) -> float:
+def held_out_loss(model: Scorer, decisions: Decisions, chunk: int) -> float:
     """Mean cross-entropy of decisions: minus the log of the share of all right answers."""
     total = 0.0
-    for part, answers in chunks(state, right, chunk):
-        scores = np.asarray(model.logits(part), np.float64).reshape(len(part), -1)
+    for part in decisions.parts(chunk):
+        rows = len(part)
+        scores = np.asarray(model.logits(part.state), np.float64).reshape(rows, -1)
         scores -= scores.max(axis=1, keepdims=True)
         shares = np.exp(scores)
-        hits = np.where(answers.reshape(len(part), -1), shares, 0.0).sum(axis=1)
+        hits = np.where(part.right.reshape(rows, -1), shares, 0.0).sum(axis=1)
         total += float((np.log(shares.sum(axis=1)) - np.log(hits)).sum())
-    return total / len(state)
-
-
-def chunks(state: State, right: Flags, size: int) -> Iterator[tuple[State, Flags]]:
-    """Cut a batch sorted by count into parts, each as wide as its widest row."""
-    for a in range(0, len(state), size):
-        part = slice(a, a + size)
-        width = int(state.count[part].max())
-        nodes, direct = state.nodes[part, :width], state.direct[part, :width]
-        yield State(nodes, state.context[part], state.count[part], direct), right[part, :width]
+    return total / len(decisions)

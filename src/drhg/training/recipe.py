@@ -29,6 +29,7 @@ class Examples:
     together: int = 8  # graphs cut from the same plan at once, to save time
     spare: float = 0.15  # how often a plan pretends to have one route more than the best one needs
     onward: float = 0.75  # how often the next route to learn begins as near as possible
+    untouched: float = 0.4  # share of graphs of `edges` of which no edge is joined beforehand
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class Recipe:
     data: Examples = field(default_factory=Examples)
     labels: str = "tsp100-*.npz"  # which files of the data folder
     seed: int = 1
-    batch: int = 768  # decisions per step
-    chunk: int = 64  # decisions that go through the network at once
+    batch: int = 768  # decisions per step; of `edges` whole graphs
+    chunk: int = 64  # of these, how many go through the network at once
     optimiser: str = "adamw"  # adamw | adam | muon (which leaves all but hidden matrices to adamw)
     rate: float = 2e-3
     rate_muon: float = 1e-2

@@ -18,7 +18,7 @@ from drhg.hypergraph.reduce import Graphs, reduce
 from drhg.kernels.jit import inner, kernel
 from drhg.kernels.random import random_below, random_float
 from drhg.network.gradient import Lesson
-from drhg.network.views import Graph, Place, Seen, orient, see, views_of
+from drhg.network.views import Graph, Place, Seen, Views, orient, see, views_of
 from drhg.network.weights import ModelConfig
 from drhg.training.recipe import Examples
 from drhg.training.shards import Plans
@@ -215,12 +215,17 @@ def draw_routes(
     )
     b = 0
     while b < len(lesson.counts):
-        rules, plan = plans.solved[rng.integers(len(plans))]
-        high = max(examples.low, min(examples.most, int(examples.share * (rules.n - 1))))
-        counts = rng.integers(examples.low, high + 1, size=examples.together)
-        edges = "touched" if rng.random() < examples.touched else "adjacent"
-        graphs = cut_plan(rules, plan, counts, edges, rng)
+        graphs, views = cut_some(plans, examples, rng)
         b = _draw(
-            views_of(rules, graphs).arrays, graphs.via, drawing, state,
-            items_of(graphs.node.shape[1]), lesson, b,
-        )  # fmt: skip
+            views.arrays, graphs.via, drawing, state, items_of(graphs.node.shape[1]), lesson, b
+        )
+
+
+def cut_some(plans: Plans, examples: Examples, rng: np.random.Generator) -> tuple[Graphs, Views]:
+    """Some reduced graphs of a random plan."""
+    rules, plan = plans.solved[rng.integers(len(plans))]
+    high = max(examples.low, min(examples.most, int(examples.share * (rules.n - 1))))
+    counts = rng.integers(examples.low, high + 1, size=examples.together)
+    edges = "touched" if rng.random() < examples.touched else "adjacent"
+    graphs = cut_plan(rules, plan, counts, edges, rng)
+    return graphs, views_of(rules, graphs)

@@ -9,12 +9,12 @@ import torch
 import torch.distributed
 from torch import Tensor
 
-from drhg.hypergraph.plan import Flags
 from drhg.network import weights
 from drhg.network.economy import compiles, shape_of
 from drhg.network.gradient import learn
 from drhg.network.torch_model import Network, tensors_of
-from drhg.network.views import State
+from drhg.training.examples import Batch
+from drhg.training.joins import Joins, loss
 
 
 def flatten(network: Network) -> Tensor:
@@ -41,21 +41,22 @@ def split(flat: Tensor, like: Iterable[Tensor]) -> Iterator[Tensor]:
         at += tensor.numel()
 
 
-def gradient(
-    network: Network, flat: Tensor, state: State, right: Flags, share: float
-) -> tuple[float, Tensor]:
+def gradient(network: Network, flat: Tensor, part: Batch, share: float) -> tuple[float, Tensor]:
     """Cross-entropy of one chunk (its sum times `share`), and its gradient as one vector.
 
-    `right` (B, W, outputs) may name several answers of a decision; their joint share counts.
+    Several answers of a decision may be right; their joint share counts.
     """
     config = network.config
-    if compiles(config) and flat.is_cpu:  # compiled by hand
-        loss, found = learn(flat.numpy(), shape_of(config), state, right, share)
-        return loss, torch.from_numpy(found)
-    scores = network(*(t.to(flat.device) for t in tensors_of(state)))  # (B, W, outputs)
-    wrong = torch.from_numpy(~right).to(flat.device)
-    hits = scores.masked_fill(wrong, -torch.inf)
-    total = (scores.flatten(1).logsumexp(1) - hits.flatten(1).logsumexp(1)).sum() * share
+    if isinstance(part, Joins):
+        total = loss(network(*part.inputs(flat.device)), part) * share
+    elif compiles(config) and flat.is_cpu:  # compiled by hand
+        value, found = learn(flat.numpy(), shape_of(config), part.state, part.right, share)
+        return value, torch.from_numpy(found)
+    else:
+        scores = network(*(t.to(flat.device) for t in tensors_of(part.state)))  # (B, W, outputs)
+        wrong = torch.from_numpy(~part.right).to(flat.device)
+        hits = scores.masked_fill(wrong, -torch.inf)
+        total = (scores.flatten(1).logsumexp(1) - hits.flatten(1).logsumexp(1)).sum() * share
     parts = torch.autograd.grad(total, in_order(network))
     return float(total.detach()), torch.cat([part.reshape(-1) for part in parts])
 

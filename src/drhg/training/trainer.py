@@ -21,15 +21,14 @@ import torch
 
 from drhg.destroy.operators import Cluster
 from drhg.errors import ModelError
-from drhg.hypergraph.plan import Flags
 from drhg.network.decode import compiled
 from drhg.network.repairer import NeuralRepair
 from drhg.network.torch_model import build, device_of
-from drhg.network.views import Scorer, State
 from drhg.problem import cost
 from drhg.search.regions import Regions
 from drhg.session.solve import solve_many
-from drhg.training.examples import chunks, draw, held_out_gap, held_out_loss
+from drhg.training.examples import Batch, draw, held_out_gap, held_out_loss
+from drhg.training.joins import Joins, loss
 from drhg.training.optimisers import optimisers, rate_at
 from drhg.training.recipe import Recipe
 from drhg.training.shards import Plans, Tours
@@ -63,9 +62,9 @@ class Trainer:
         self.stopping = False
         self.threads = threads
         self.pool = ThreadPoolExecutor(threads)
-        self._next: tuple[int, Future[tuple[State, Flags]]] | None = None
+        self._next: tuple[int, Future[Batch]] | None = None
 
-    def _batch(self, step: int) -> Future[tuple[State, Flags]]:
+    def _batch(self, step: int) -> Future[Batch]:
         c = self.recipe
         return self.pool.submit(draw, self.labels, c.data, c.network, c.batch, c.seed, step)
 
@@ -74,10 +73,10 @@ class Trainer:
         recipe = self.recipe
         if self._next is None or self._next[0] != self.step:
             self._next = (self.step, self._batch(self.step))
-        state, right = self._next[1].result()
-        parts = list(chunks(state, right, recipe.chunk))[self.team.rank :: self.team.size]
+        batch = self._next[1].result()
+        parts = list(batch.parts(recipe.chunk))[self.team.rank :: self.team.size]
         futures = [
-            self.pool.submit(gradient, self.network, self.flat, *part, 1 / recipe.batch)
+            self.pool.submit(gradient, self.network, self.flat, part, 1 / len(batch))
             for part in reversed(parts)  # the widest first, so that workers end together
         ]
         self._next = (self.step + 1, self._batch(self.step + 1))
@@ -107,7 +106,7 @@ class Trainer:
                 group["lr"] = group["peak"] * share
             optimiser.step()
         self.step += 1
-        self.decisions += len(state)
+        self.decisions += len(batch)
         keep = min(recipe.average, (self.step + 1) / (self.step + 10))
         self.flat_average.lerp_(self.flat, 1 - keep)
         return loss
@@ -122,7 +121,7 @@ class Trainer:
         """
         tensors = {name: t.cpu().numpy() for name, t in self.average.state_dict().items()}
         quick = compiled(self.recipe.network, tensors, self.threads) if self.flat.is_cpu else None
-        model: Scorer = quick or self.average
+        model: Any = quick or self.average
         out = {"loss_held": round(self._held_loss(model), 5)}
         for m in (m for m in self.recipe.held_out_sizes if m < self.held.largest):
             out[f"gap_{m}"] = round(held_out_gap(model, self.held, m), 3)
@@ -131,13 +130,18 @@ class Trainer:
         self.gaps = {name: gap for name, gap in out.items() if name.startswith("gap")}
         return out
 
-    def _held_loss(self, model: Scorer) -> float:
+    def _held_loss(self, model: Any) -> float:
         """The loss on decisions of held-out instances, always the same ones."""
         c = self.recipe
-        state, right = draw(self.held, c.data, c.network, c.held_out_decisions, c.seed, 0)
-        return held_out_loss(model, state, right, c.chunk)
+        batch = draw(self.held, c.data, c.network, c.held_out_decisions, c.seed, 0)
+        if isinstance(batch, Joins):
+            with torch.inference_mode():
+                parts = [(part, part.inputs(self.device)) for part in batch.parts(c.chunk)]
+                losses = [float(loss(self.average(*inputs), part)) for part, inputs in parts]
+            return sum(losses) / len(batch)
+        return held_out_loss(model, batch, c.chunk)
 
-    def _solve_gap(self, model: Scorer) -> float:
+    def _solve_gap(self, model: Any) -> float:
         count = min(self.recipe.solves, len(self.held))
         known = [self.held.known(i) for i in range(count)]
         found = solve_many(
