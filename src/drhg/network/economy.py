@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -97,12 +97,31 @@ def shape_of(config: ModelConfig) -> Shape:
     return Shape._make((*sizes, *seen, *head, *layer, blocks, each))
 
 
+class Sizes(Protocol):
+    """What the layers ask of a shape, whichever network they belong to."""
+
+    @property
+    def d(self) -> int: ...
+    @property
+    def hidden(self) -> int: ...
+    @property
+    def layers(self) -> int: ...
+    @property
+    def heads(self) -> int: ...
+    @property
+    def inputs(self) -> int: ...
+    @property
+    def known(self) -> int: ...
+    @property
+    def outputs(self) -> int: ...
+
+
 class Weights(NamedTuple):
     """All parameters as one vector, and again with every matrix transposed."""
 
     flat: Reals
     turned: Reals
-    shape: Shape
+    shape: Any  # a `Shape`, or that of another network with the same layers
 
 
 @fast_inner
@@ -181,7 +200,7 @@ class Memory(NamedTuple):
     made: Activations
 
 
-def memory(s: Shape, group: int, width: int, *, keep: bool = False) -> Memory:
+def memory(s: Sizes, group: int, width: int, *, keep: bool = False) -> Memory:
     """Memory for `group` decisions on at most `width` nodes; `keep` for the way back."""
     T, S, L = group * (LEAD + width), -(-(LEAD + width) // LANES) * LANES, s.layers if keep else 1
     real = np.float32

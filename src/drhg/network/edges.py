@@ -102,12 +102,14 @@ class Memory(NamedTuple):
 
     seen: Survey
     made: Activations
-    keys: Reals  # (d, S)
+    q: Reals  # (T, d)
+    k: Reals  # (T, d)
+    keys: Reals  # (d, S): k transposed
     scores: Reals  # (T, S): of pairs; then the shares of each row
 
 
-def memory_of(s: Shape, width: int) -> Memory:
-    """Memory for graphs of so many nodes, and the depot."""
+def memory_of(s: Shape, width: int, *, keep: bool = False) -> Memory:
+    """Memory for graphs of so many nodes, and the depot; `keep` for the way back."""
     T = width + 1
     S = up_to_lanes(T)
     real, index = np.float32, np.int32
@@ -115,8 +117,9 @@ def memory_of(s: Shape, width: int) -> Memory:
         np.empty(T, index), np.empty(T, index), np.zeros((T, s.inputs), real),
         np.zeros((T, S), real), np.empty(16, real),
     )  # fmt: skip
-    made = memory(s, 1, T - LEAD).made
-    return Memory(seen, made, np.zeros((s.d, S), real), np.zeros((T, S), real))
+    made = memory(s, 1, T - LEAD, keep=keep).made
+    head = np.empty((T, s.d), real), np.empty((T, s.d), real), np.zeros((s.d, S), real)
+    return Memory(seen, made, *head, np.zeros((T, S), real))
 
 
 def up_to_lanes(t: int) -> int:
@@ -151,8 +154,8 @@ def _attend(qkv, t, survey, slopes, bonds, share, out, keys):
 
 
 @fast_inner
-def forward(weights, t, work):
-    """Scores of all pairs of t tokens, the same for (i, j) and (j, i)."""
+def forward(weights, t, keep, work):
+    """Scores of all pairs of t tokens, the same for (i, j) and (j, i); see `economy.forward`."""
     w, turned, s, a = weights.flat, weights.turned, weights.shape, work.made
     d, scores, last, x, apart = s.d, work.scores, a.last, a.x[0], work.seen.apart
     for i in range(t):
@@ -160,14 +163,14 @@ def forward(weights, t, work):
             x[i, c] = w[s.node_bias + c]
     multiply(whole(work.seen.nodes), block(turned, s.node, d), whole(x), t, d, s.inputs, True)
     for layer in range(s.layers):
-        at = s.blocks + layer * s.block
-        ask(weights, at, t, 0, a)
+        at, l = s.blocks + layer * s.block, layer * keep
+        ask(weights, at, t, l, a)
         slopes = w[at + s.slope : at + s.slope + s.heads]
         bonds = w[at + s.bond : at + s.bond + s.heads]
-        _attend(a.qkv[0], t, work.seen, slopes, bonds, a.share[0, 0], a.mixed[0], a.keys)
-        feed_forward(weights, at, t, 0, 0, a)
-    normalise(x, w[s.norm : s.norm + d], last, a.inverse, t)
-    q, k, keys = a.mixed[0], a.n1[0], work.keys
+        _attend(a.qkv[l], t, work.seen, slopes, bonds, a.share[l, 0], a.mixed[l], a.keys)
+        feed_forward(weights, at, t, l, keep, a)
+    normalise(a.x[s.layers * keep], w[s.norm : s.norm + d], last, a.inverse, t)
+    q, k, keys = work.q, work.k, work.keys
     multiply(whole(last), block(turned, s.q, d), whole(q), t, d, d, False)
     multiply(whole(last), block(turned, s.k, d), whole(k), t, d, d, False)
     for j in range(t):

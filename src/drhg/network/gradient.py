@@ -14,8 +14,9 @@ from drhg.network.economy import (
     DISTANCE,
     GROUP,
     LEAD,
-    Memory,
+    Activations,
     Shape,
+    Sizes,
     forward,
     lay_out,
     memory,
@@ -36,15 +37,15 @@ class Slopes(NamedTuple):
     node: Reals  # (inputs, d): of the weight of the nodes, transposed
 
 
-def slopes(s: Shape, work: Memory) -> Slopes:
-    """Memory for the way back of what `work` is the way forward of."""
-    T, S = len(work.tokens.nodes), work.made.share.shape[3]
+def slopes(s: Sizes, made: Activations) -> Slopes:
+    """Memory for the way back of what `made` is the way forward of."""
+    T, S = len(made.last), made.share.shape[3]
     sizes = ((T, s.d), (T, s.d), (T, 3 * s.d), (T, s.hidden), (S, S), (s.inputs, s.d))
     return Slopes(*(np.zeros(size, np.float32) for size in sizes))
 
 
 @fast_inner
-def _normalise_back(x, gain, inverse, grad, T, into, into_gain):
+def normalise_back(x, gain, inverse, grad, T, into, into_gain):
     """Add the gradient of the norm's input to `into`, and that of its gain to `into_gain`."""
     d = x.shape[1]
     for i in range(T):
@@ -89,7 +90,7 @@ def _attend_back(qkv, begin, G, share, keys, grad, change, back):
 
 
 @fast_inner
-def _add_columns(grad, T, into, at):
+def add_columns(grad, T, into, at):
     n = grad.shape[1]
     for i in range(T):
         for c in range(n):
@@ -97,7 +98,7 @@ def _add_columns(grad, T, into, at):
 
 
 @fast_inner
-def _linear_back(grad, inputs, w, at, into, dw, T, rows, cols):
+def linear_back(grad, inputs, w, at, into, dw, T, rows, cols):
     """Of a product with the matrix (rows, cols) at `at`: add its gradient, set its input's."""
     multiply(transposed(whole(grad)), whole(inputs), block(dw, at, cols), rows, cols, T, True)
     multiply(whole(grad), block(w, at, cols), whole(into), T, cols, rows, False)
@@ -124,7 +125,7 @@ def _backward(weights, tokens, G, a, slope, dw):
                     dn[i, c] += grad * w[s.score + o * d + c]
     dx[:T] = ZERO
     norm = slice(s.norm, s.norm + d)
-    _normalise_back(a.x[s.layers], w[norm], a.inverse, dn, T, dx, dw[norm])
+    normalise_back(a.x[s.layers], w[norm], a.inverse, dn, T, dx, dw[norm])
     for back in range(s.layers):
         l = s.layers - 1 - back
         _layer_back(weights, s.blocks + l * s.block, begin, G, l, a, slope, dw)
@@ -134,28 +135,43 @@ def _backward(weights, tokens, G, a, slope, dw):
 @fast_inner
 def _layer_back(weights, at, begin, G, l, a, slope, dw):
     """One layer, whose parameters begin at `at`: slope.x from behind it to before it."""
-    w, s, T = weights.flat, weights.shape, begin[G]
+    T = begin[G]
+    feed_forward_back(weights, at, T, l, a, slope, dw)
+    _attend_back(a.qkv[l], begin, G, a.share[l], a.keys, slope.n, slope.share, slope.qkv)
+    ask_back(weights, at, T, l, a, slope, dw)
+
+
+@fast_inner
+def feed_forward_back(weights, at, T, l, a, slope, dw):
+    """The last part of a layer; slope.n is then the gradient of the mixed values."""
+    w, s = weights.flat, weights.shape
     d, hidden = s.d, s.hidden
     dx, dn, dact, act = slope.x, slope.n, slope.act, a.act[l]
-    _add_columns(dx, T, dw, at + s.down_bias)
-    _linear_back(dx, act, w, at + s.down, dact, dw, T, d, hidden)
+    add_columns(dx, T, dw, at + s.down_bias)
+    linear_back(dx, act, w, at + s.down, dact, dw, T, d, hidden)
     for i in range(T):
         for c in range(hidden):
             dact[i, c] = dact[i, c] if act[i, c] > ZERO else ZERO
-    _add_columns(dact, T, dw, at + s.up_bias)
-    _linear_back(dact, a.n2[l], w, at + s.up, dn, dw, T, hidden, d)
+    add_columns(dact, T, dw, at + s.up_bias)
+    linear_back(dact, a.n2[l], w, at + s.up, dn, dw, T, hidden, d)
     n2 = slice(at + s.n2, at + s.n2 + d)
-    _normalise_back(a.mid[l], w[n2], a.inverse2[l], dn, T, dx, dw[n2])
-    _linear_back(dx, a.mixed[l], w, at + s.o, dn, dw, T, d, d)
-    _attend_back(a.qkv[l], begin, G, a.share[l], a.keys, dn, slope.share, slope.qkv)
-    _linear_back(slope.qkv, a.n1[l], w, at + s.qkv, dn, dw, T, 3 * d, d)
+    normalise_back(a.mid[l], w[n2], a.inverse2[l], dn, T, dx, dw[n2])
+    linear_back(dx, a.mixed[l], w, at + s.o, dn, dw, T, d, d)
+
+
+@fast_inner
+def ask_back(weights, at, T, l, a, slope, dw):
+    """The first part of a layer, once slope.qkv is known."""
+    w, s = weights.flat, weights.shape
+    d, dn = s.d, slope.n
+    linear_back(slope.qkv, a.n1[l], w, at + s.qkv, dn, dw, T, 3 * d, d)
     n1 = slice(at + s.n1, at + s.n1 + d)
-    _normalise_back(a.x[l], w[n1], a.inverse1[l], dn, T, dx, dw[n1])
+    normalise_back(a.x[l], w[n1], a.inverse1[l], dn, T, slope.x, dw[n1])
 
 
 @fast_inner
 def _embedding_back(s, tokens, G, slope, dw):
-    dx, dnode, d, known = slope.x, slope.node, s.d, s.known
+    dx, d, known = slope.x, s.d, s.known
     nodes, context, begin = tokens
     for g in range(G):
         i = begin[g]
@@ -166,8 +182,14 @@ def _embedding_back(s, tokens, G, slope, dw):
                 dw[s.first + c * known + j] += dx[i, c] * context[g, j]
             dx[i, c] = ZERO  # the context tokens have no node behind them
             dx[i + 1, c] = ZERO
-    T = begin[G]
-    _add_columns(dx, T, dw, s.node_bias)
+    nodes_back(s, nodes, begin[G], slope, dw)
+
+
+@fast_inner
+def nodes_back(s, nodes, T, slope, dw):
+    """Where the inputs of T tokens enter the network."""
+    dx, dnode, d = slope.x, slope.node, s.d
+    add_columns(dx, T, dw, s.node_bias)
     multiply(transposed(whole(nodes)), whole(dx), whole(dnode), s.inputs, d, T, False)
     for i in range(s.inputs):
         for c in range(d):
@@ -238,5 +260,5 @@ def learn(
     lesson = Lesson._make(np.ascontiguousarray(array) for array in arrays)
     work = memory(shape, GROUP, state.nodes.shape[1], keep=True)
     gradient = np.zeros(len(flat), np.float32)
-    loss = _learn(weights_of(flat, shape), lesson, weight, work, slopes(shape, work), gradient)
+    loss = _learn(weights_of(flat, shape), lesson, weight, work, slopes(shape, work.made), gradient)
     return float(loss), gradient

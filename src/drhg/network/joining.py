@@ -235,7 +235,7 @@ def join_rows(weights, joining, rounds, paths, pairs, work, state):
         while left > 0:
             around = Around(capacity, np.int64(joining.fleet[b]) - closed)
             t = survey(feat, one, around, work.seen)
-            forward(weights, t, work)
+            forward(weights, t, 0, work)
             sound = sound and not math.isnan(work.scores[0, t - 1])
             _shares(work.seen, work.scores, one, t, routed, capacity, rounds.draw, state)
             count = _worth(work.seen, work.scores, one, t, routed, pairs)

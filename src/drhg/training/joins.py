@@ -18,6 +18,7 @@ from torch import Tensor
 
 from drhg.kernels.jit import inner, kernel
 from drhg.kernels.random import random_below, random_float, random_state
+from drhg.network.edges_gradient import Lessons
 from drhg.network.joining import Joining, begin, fits, join, paths_of
 from drhg.network.survey import Around, Paths, Survey, survey
 from drhg.network.views import Reals, orient
@@ -49,6 +50,10 @@ class Joins:
             t = int(self.count[rows].max())
             nodes, apart = self.nodes[rows, :t], self.apart[rows, :t, :t]
             yield Joins(nodes, apart, self.mate[rows, :t], self.count[rows], self.right[rows, :t])
+
+    @property
+    def arrays(self) -> Lessons:
+        return Lessons(self.nodes, self.apart, self.mate, self.count, self.right)
 
     def inputs(self, device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """What the network takes."""

@@ -9,8 +9,8 @@ import torch
 import torch.distributed
 from torch import Tensor
 
-from drhg.network import weights
-from drhg.network.economy import compiles, shape_of
+from drhg.network import economy, edges, weights
+from drhg.network.edges_gradient import learn_edges
 from drhg.network.gradient import learn
 from drhg.network.torch_model import Network, tensors_of
 from drhg.training.examples import Batch
@@ -29,7 +29,8 @@ def flatten(network: Network) -> Tensor:
 def in_order(network: Network) -> list[Tensor]:
     """The parameters in the order of the vector."""
     named = dict(network.named_parameters())
-    order = weights.shapes(network.config) if compiles(network.config) else named
+    fixed = economy.compiles(network.config) or edges.compiles(network.config)
+    order = weights.shapes(network.config) if fixed else named
     return [named[name] for name in order]
 
 
@@ -47,10 +48,13 @@ def gradient(network: Network, flat: Tensor, part: Batch, share: float) -> tuple
     Several answers of a decision may be right; their joint share counts.
     """
     config = network.config
-    if isinstance(part, Joins):
+    if isinstance(part, Joins) and edges.compiles(config) and flat.is_cpu:  # compiled by hand
+        value, found = learn_edges(flat.numpy(), edges.shape_of(config), part.arrays, share)
+        return value, torch.from_numpy(found)
+    elif isinstance(part, Joins):
         total = loss(network(*part.inputs(flat.device)), part) * share
-    elif compiles(config) and flat.is_cpu:  # compiled by hand
-        value, found = learn(flat.numpy(), shape_of(config), part.state, part.right, share)
+    elif economy.compiles(config) and flat.is_cpu:
+        value, found = learn(flat.numpy(), economy.shape_of(config), part.state, part.right, share)
         return value, torch.from_numpy(found)
     else:
         scores = network(*(t.to(flat.device) for t in tensors_of(part.state)))  # (B, W, outputs)
