@@ -961,3 +961,69 @@ def locks_broken(instance: Instance, solution: Solution) -> bool:
         or any(i not in by.get(v, []) for i, v in locks.pinned)
         or any(i in by.get(v, []) for i, v in locks.forbidden)
     )
+
+
+# --- the network of edges -------------------------------------------------------------------------
+
+
+def survey(
+    xy: Any, paths: Sequence[tuple[int, int]], load: Any, depot: Any, capacity: int, fleet: int
+) -> tuple[list[list[float]], Any, list[int]]:
+    """What the network of edges sees: inputs of all tokens, distances, other ends.
+
+    `paths` are pairs of ends, -1 for the depot; `load` is of paths; `depot` is None for tours.
+    """
+    ends = sorted({u for path in paths for u in path if u >= 0})
+    path_of = {u: path for path in paths for u in path if u >= 0}
+    loads = {u: load[i] for i, path in enumerate(paths) for u in path if u >= 0}
+
+    def away(u: int, v: int) -> float:
+        return math.dist(xy[u], xy[v])
+
+    def other(u: int) -> int:
+        a, b = path_of[u]
+        return b if u == a else a
+
+    strangers = {u: sorted((away(u, v), v) for v in ends if v not in path_of[u]) for u in ends}
+    least = [found[0][0] if found else 0.0 for found in strangers.values()]
+    unit = max(1e-4, sum(least) / len(ends))
+    middle = np.mean([xy[u] for u in ends], axis=0)
+    rows = []
+    for u in ends:
+        mate = other(u) if other(u) >= 0 else u
+        (x, y), length = np.subtract(xy[mate], xy[u]), away(u, mate)
+        row = [*(2 * np.subtract(xy[u], middle)), 2 * x, 2 * y, 2 * length]
+        row += [math.log1p(length / unit), float(other(u) != u), math.log(unit)]
+        five = strangers[u][:5]
+        offsets = [np.subtract(xy[v], xy[u]) / unit for _, v in five]
+        row += [float(np.clip(z, -6, 6)) for offset in offsets for z in offset]
+        row += [0.0] * (2 * (5 - len(five)))
+        row += [min(6.0, d / unit) for d, _ in five] + [6.0] * (5 - len(five))
+        rows.append(row)
+    apart = np.array([[away(u, v) / unit for v in ends] for u in ends])
+    mates = [ends.index(other(u)) if other(u) >= 0 else i for i, u in enumerate(ends)]
+    if depot is None:
+        return rows, apart, mates
+    need = sum(load) / capacity
+    spare = fleet - need
+    stubs = sum(-1 in path for path in paths)
+    common = [math.log1p(need), math.log1p(stubs), math.log1p(max(0, fleet))]
+    common += [min(1, max(-1, spare)), min(1, max(-1, 10 * spare))]
+    for u, row in zip(ends, rows, strict=True):
+        way = np.subtract(depot, xy[u])
+        far = float(np.hypot(*way))
+        factor = math.log1p(far) / far if far > 1e-6 else 1.0
+        row += [loads[u] / capacity, float(other(u) < 0), 0.0, *(way * factor), far * factor]
+        row += common
+    rows.append([0.0] * 23 + [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, *common])
+    return rows, np.pad(apart, (0, 1)), [*mates, len(ends)]
+
+
+def joined(paths: list[list[int]], u: int, v: int) -> list[list[int]]:
+    """Paths as lists of nodes, after the ends u and v became neighbours."""
+    first = next(path for path in paths if u in (path[0], path[-1]))
+    second = next(path for path in paths if v in (path[0], path[-1]))
+    assert first is not second
+    a = first if first[-1] == u else first[::-1]
+    b = second if second[0] == v else second[::-1]
+    return [path for path in paths if path is not first and path is not second] + [a + b]

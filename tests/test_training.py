@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from soak import cases
 from drhg import hypergraph, tsp
 from drhg.construct.starts import construct
 from drhg.errors import ModelError
+from drhg.hypergraph.plan import Flags
 from drhg.kernels.random import random_below, random_state
 from drhg.network.economy import compiles
 from drhg.network.weights import ModelConfig, load, shapes
@@ -35,7 +37,7 @@ from drhg.network.torch_model import build, load_model, tensors_of  # noqa: E402
 from drhg.network.views import State, Views, views_of  # noqa: E402
 from drhg.training import checkpoints, labels  # noqa: E402
 from drhg.training import trainer as trainers  # noqa: E402
-from drhg.training.examples import draw, held_out_graphs  # noqa: E402
+from drhg.training.examples import Decisions, draw, held_out_graphs  # noqa: E402
 from drhg.training.optimisers import rate_at  # noqa: E402
 from drhg.training.recipe import Examples, Recipe, names, read_recipe  # noqa: E402
 from drhg.training.routes import cut_plan, items_of, lay_routes  # noqa: E402
@@ -74,6 +76,12 @@ def some_plans(count: int = 20, n: int = 60, seed: int = 0) -> Plans:
         seq = [node for route in solution.routes for node in (0, *route)]
         solved.append(labelled(instance, np.array(seq)))
     return Plans(tuple(solved))
+
+
+def decisions(*what: Any) -> tuple[State, Flags]:
+    drawn = draw(*what)
+    assert isinstance(drawn, Decisions)
+    return drawn.state, drawn.right
 
 
 @pytest.fixture
@@ -117,9 +125,9 @@ def test_features_equal_those_of_the_solver(seed: int) -> None:
 def test_a_batch_is_a_function_of_its_number(preset: str) -> None:
     config = ModelConfig.of(preset)
     tours, recipe = some_tours(), Examples(low=10)
-    one, right = draw(tours, recipe, config, 50, 1, 7)
-    two, again = draw(tours, recipe, config, 50, 1, 7)
-    other, _ = draw(tours, recipe, config, 50, 1, 8)
+    one, right = decisions(tours, recipe, config, 50, 1, 7)
+    two, again = decisions(tours, recipe, config, 50, 1, 7)
+    other, _ = decisions(tours, recipe, config, 50, 1, 8)
     assert (one.nodes == two.nodes).all()
     assert (right == again).all()
     assert one.nodes.shape != other.nodes.shape or (one.nodes != other.nodes).any()
@@ -135,7 +143,7 @@ def test_labels_are_what_comes_next_in_the_tour() -> None:
     n = 40
     points = np.stack([np.linspace(0, 1, n), np.zeros(n)], axis=1)
     order = np.arange(n, dtype=np.int32)
-    state, right = draw(
+    state, right = decisions(
         Tours(points, order, np.array([0, n])), Examples(low=10, share=0.5), ECONOMY, 200, 0, 0
     )
     near = state.nodes[..., 6][right[..., 0]]
@@ -249,7 +257,7 @@ class Oracle:
 
 def test_labels_of_routes_are_right() -> None:
     """Through the depot every end of a route is right; directly one node is, and it fits."""
-    state, right = draw(some_plans(), Examples(low=10), ROUTES, 400, 3, 0)
+    state, right = decisions(some_plans(), Examples(low=10), ROUTES, 400, 3, 0)
     direct, via = right[..., 0], right[..., 1]
     assert (state.direct | ~direct).all()
     assert (direct.sum(1) <= 1).all()
@@ -408,9 +416,8 @@ def test_two_layers_learn_eight_graphs_by_heart(preset: str, routes: bool) -> No
 def test_gradients_equal_autograd_in_double(config: ModelConfig) -> None:
     """The hand-written way back (where sizes fit it) against torch in float64."""
     labels = some_plans() if config.routes else some_tours()
-    lesson = draw(labels, Examples(low=10), config, 30, 2, 0)
-    assert isinstance(lesson, Decisions)
-    state, right = lesson.state, lesson.right
+    state, right = decisions(labels, Examples(low=10), config, 30, 2, 0)
+    lesson = Decisions(state, right)
     torch.manual_seed(0)
     network = build(config)
     with torch.no_grad():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from drhg.network.decode import Model
     from drhg.network.views import Scorer, Views
     from drhg.network.weights import ModelConfig
     from drhg.problem import Instance
@@ -99,7 +100,7 @@ def regions(seconds: float, threads: int, sizes: Sequence[int] = TOUR_SIZES[1:])
 
 
 def networks(
-    seconds: float, threads: int, presets: Sequence[str] = ("economy", "paper")
+    seconds: float, threads: int, presets: Sequence[str] = ("economy", "edges", "paper")
 ) -> Iterator[str]:
     """Milliseconds per repair of 100 reduced nodes, compiled and by torch; decisions learnt."""
     from drhg.network.decode import compiled, decode
@@ -115,7 +116,7 @@ def networks(
             name: rng.normal(0, 0.05, shape).astype(np.float32)
             for name, shape in shapes(config).items()
         }
-        models: dict[str, Scorer | None] = {
+        models: dict[str, Model | None] = {
             "compiled": compiled(config, tensors, threads),
             "torch": _by_torch(config, tensors, threads),
         }
@@ -133,6 +134,8 @@ def networks(
 
 
 def _by_torch(config: ModelConfig, tensors: Any, threads: int) -> Scorer | None:
+    if config.preset == "edges":  # torch scores its edges, but makes no repairs of them
+        return None
     try:
         from drhg.network.torch_model import filled
     except ModuleNotFoundError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,11 @@ from drhg.network.paper import CompiledPaper
 from drhg.network.views import Scorer, State, Views
 from drhg.network.weights import ModelConfig, read_weights
 
+Model: TypeAlias = Scorer | CompiledEdges
+
 
 def decode(
-    model: Scorer | CompiledEdges,
+    model: Model,
     views: Views,
     start: npt.NDArray[np.int32],
     rng: np.random.Generator | None = None,
@@ -76,7 +78,7 @@ def load_compiled(path: str, *, sha256: str | None = None, threads: int = 1) -> 
 
 def compiled(
     config: ModelConfig, tensors: Mapping[str, npt.NDArray[Any]], threads: int = 1
-) -> Scorer | CompiledEdges | None:
+) -> Model | None:
     """A network as compiled code, or None where only torch can run it."""
     if config.preset == "paper":
         return CompiledPaper(config, tensors, threads=threads) if paper.compiles(config) else None

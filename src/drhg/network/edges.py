@@ -24,7 +24,7 @@ from drhg.network.economy import (
     turn_layers,
 )
 from drhg.network.products import LANES, ONE, ZERO, block, multiply, softmax, up, whole
-from drhg.network.survey import Survey
+from drhg.network.survey import Survey, survey_of
 from drhg.network.views import Reals
 from drhg.network.weights import ModelConfig, shapes
 
@@ -68,9 +68,8 @@ _MORE = ("down.weight", "down.bias", "slope", "bond")
 
 
 def compiles(config: ModelConfig) -> bool:
-    """Whether a network of edges has the sizes that the kernels work on."""
-    each = (config.d // config.heads, config.hidden)
-    return config.preset == "edges" and all(size % LANES == 0 for size in each)
+    """Whether this is a network of edges; `ModelConfig` sees to sizes that suit the kernels."""
+    return config.preset == "edges"
 
 
 def shape_of(config: ModelConfig) -> Shape:
@@ -112,11 +111,8 @@ def memory_of(s: Shape, width: int, *, keep: bool = False) -> Memory:
     """Memory for graphs of so many nodes, and the depot; `keep` for the way back."""
     T = width + 1
     S = up_to_lanes(T)
-    real, index = np.float32, np.int32
-    seen = Survey(
-        np.empty(T, index), np.empty(T, index), np.zeros((T, s.inputs), real),
-        np.zeros((T, S), real), np.empty(16, real),
-    )  # fmt: skip
+    real = np.float32
+    seen = survey_of(T, s.inputs, S)
     made = memory(s, 1, T - LEAD, keep=keep).made
     head = np.empty((T, s.d), real), np.empty((T, s.d), real), np.zeros((s.d, S), real)
     return Memory(seen, made, *head, np.zeros((T, S), real))

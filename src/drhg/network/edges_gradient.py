@@ -30,7 +30,7 @@ class Lessons(NamedTuple):
     nodes: Reals  # (B, T, node_inputs)
     apart: Reals  # (B, T, T)
     mate: npt.NDArray[np.int64]  # (B, T)
-    count: npt.NDArray[np.int64]  # (B,)
+    tokens: npt.NDArray[np.int64]  # (B,): how many
     right: npt.NDArray[np.int64]  # (B, T, 2): neighbours in the best repair, -1 for none
 
 
@@ -150,11 +150,11 @@ def _backward(weights, t, work, slope, spare, dw):
 
 @fast_kernel
 def _learn(weights, lessons, weight, work, slope, spare, dw):
-    nodes, apart, mate, count, right = lessons
+    nodes, apart, mate, tokens, right = lessons
     seen = work.seen
     loss = 0.0
-    for b in range(len(count)):
-        t = count[b]
+    for b in range(len(tokens)):
+        t = tokens[b]
         seen.nodes[:t] = nodes[b, :t]
         seen.apart[:t, :t] = apart[b, :t, :t]
         for i in range(t):
@@ -165,9 +165,7 @@ def _learn(weights, lessons, weight, work, slope, spare, dw):
     return loss
 
 
-def learn_edges(
-    flat: Reals, shape: Shape, lessons: Lessons, weight: float
-) -> tuple[float, Reals]:
+def learn_edges(flat: Reals, shape: Shape, lessons: Lessons, weight: float) -> tuple[float, Reals]:
     """Cross-entropy of some graphs times `weight`, and its gradient as one vector."""
     lessons = Lessons._make(np.ascontiguousarray(array) for array in lessons)
     work = memory_of(shape, lessons.nodes.shape[1], keep=True)

@@ -29,6 +29,8 @@ from drhg.network.views import Views
 from drhg.network.weights import ModelConfig, shapes
 
 DEPOT = np.int64(-1)
+NEVER = np.float32(-1e30)  # the score of what may not be joined
+LEAST = np.float32(0.01)  # an edge to which neither end gives so much is not looked at
 
 
 class Joining(NamedTuple):
@@ -44,6 +46,13 @@ class Joining(NamedTuple):
     via: npt.NDArray[np.bool_]  # (B, M)
 
 
+def joining_of(views: Views, order: npt.NDArray[np.int32], via: npt.NDArray[np.bool_]) -> Joining:
+    """Views, with room for their answers."""
+    return Joining(
+        views.feat, views.partner, views.load, views.capacity, views.fleet, views.size, order, via
+    )
+
+
 class Pairs(NamedTuple):
     """Memory for the edges of a round, best first."""
 
@@ -55,7 +64,7 @@ class Pairs(NamedTuple):
 class Rounds(NamedTuple):
     """How rounds go."""
 
-    share: float  # of what is still to be joined, at least, in a round
+    share: float  # of what is still to be joined, at least, in each
     sure: float  # edges this sure are fixed in any case
     draw: bool  # scores with noise, so that edges are drawn by their shares
 
@@ -114,17 +123,20 @@ def _left(paths, m, routed):
 @inner
 def _shares(seen, scores, paths, t, routed, capacity, draw, state):
     """Turn scores into the share that each token gives each other one; 0 if they may not join."""
-    token = seen.token
+    token, mate, load = seen.token, seen.mate, paths.load
     ends = t - 1 if routed else t
     for i in range(ends):
-        for j in range(i):
-            if draw:
+        if draw:
+            for j in range(i):
                 noise = -math.log(-math.log(max(random_float(state), 1e-300)))
                 scores[i, j] += np.float32(noise)
                 scores[j, i] = scores[i, j]
-            if not fits(paths, token[i], token[j], capacity):
-                scores[i, j] = scores[j, i] = np.float32(-1e30)
-        scores[i, i] = np.float32(-1e30)
+        if routed:
+            room = capacity - load[token[i]]
+            for j in range(ends):
+                if load[token[j]] > room:
+                    scores[i, j] = NEVER
+        scores[i, i] = scores[i, mate[i]] = NEVER
     for i in range(ends):
         softmax(scores, i, 0, t)
 
@@ -132,27 +144,29 @@ def _shares(seen, scores, paths, t, routed, capacity, draw, state):
 @inner
 def _worth(seen, scores, paths, t, routed, pairs):
     """List the edges worth a thought, surest first; returns how many."""
-    token = seen.token
+    token, mate, other_end = seen.token, seen.mate, paths.mate
+    a, b, sure = pairs
     ends = t - 1 if routed else t
     count = 0
     for i in range(ends):
-        two = 2.0 if paths.mate[token[i]] == token[i] else 1.0
+        u = token[i]
+        two = 2.0 if mate[i] == i and other_end[u] == u else 1.0
         for j in range(i):
-            p, q = np.float64(scores[i, j]), np.float64(scores[j, i])
-            if max(p, q) < 0.01 or count == len(pairs.a):
+            p, q = scores[i, j], scores[j, i]
+            if (p < LEAST and q < LEAST) or count == len(a):
                 continue
-            other = 2.0 if paths.mate[token[j]] == token[j] else 1.0
-            pairs.a[count], pairs.b[count] = token[i], token[j]
-            pairs.sure[count] = min(1.0, two * p) * min(1.0, other * q)
+            v = token[j]
+            other = 2.0 if other_end[v] == v else 1.0
+            a[count], b[count] = u, v
+            sure[count] = min(1.0, two * p) * min(1.0, other * q)
             count += 1
-        if routed and scores[i, ends] >= 0.01 and count < len(pairs.a):
+        if routed and scores[i, ends] >= LEAST and count < len(a):
             p = min(1.0, two * np.float64(scores[i, ends]))
-            pairs.a[count], pairs.b[count] = token[i], -1
-            pairs.sure[count] = p * p
+            a[count], b[count] = u, -1
+            sure[count] = p * p
             count += 1
-    by = np.argsort(-pairs.sure[:count], kind="mergesort")
-    pairs.a[:count], pairs.b[:count] = pairs.a[by], pairs.b[by]
-    pairs.sure[:count] = pairs.sure[by]
+    by = np.argsort(-sure[:count], kind="mergesort")
+    a[:count], b[:count], sure[:count] = a[by], b[by], sure[by]
     return count
 
 
@@ -275,15 +289,15 @@ class CompiledEdges:
         tensors: Mapping[str, npt.NDArray[Any]],
         *,
         threads: int = 1,
-        share: float = 0.34,
+        per_round: float = 0.34,
         sure: float = 0.9,
     ) -> None:
         if not compiles(config):
-            raise ModelError("a network of edges needs heads and layers of whole vectors")
+            raise ModelError("this is no network of edges")
         expected = shapes(config)
         if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != expected:
             raise ModelError("the weights do not belong to this network")
-        self.config, self.threads, self.share, self.sure = config, threads, share, sure
+        self.config, self.threads, self.per_round, self.sure = config, threads, per_round, sure
         self.flat = np.concatenate([np.asarray(tensors[n], np.float32).ravel() for n in expected])
         shape = shape_of(config)
         self._weights = Weights(self.flat, turned(self.flat, shape), shape)
@@ -298,12 +312,12 @@ class CompiledEdges:
         width = views.partner.shape[1]
         order = np.full(views.partner.shape, -1, np.int32)
         via = np.zeros(views.partner.shape, np.bool_)
-        joining = Joining(*views.arrays, order, via)
+        joining = joining_of(views, order, via)
         shares = shares_of(views.size, self.threads)
         seeds = np.zeros(len(shares), np.int64)
         if rng is not None:
             seeds = rng.integers(2**63, size=len(shares))
-        rounds = Rounds(self.share, self.sure, rng is not None)
+        rounds = Rounds(self.per_round, self.sure, rng is not None)
 
         def run(i: int, part: Joining) -> bool:
             pairs = Pairs(

@@ -12,8 +12,8 @@ from drhg.errors import ModelError
 from drhg.hypergraph.judge import Repaired, walk
 from drhg.hypergraph.plan import OK, Rules
 from drhg.hypergraph.reduce import Graphs, repeated
-from drhg.network.decode import decode
-from drhg.network.views import ALL, Scorer, Views, joined, orient_rows, views_of
+from drhg.network.decode import Model, decode
+from drhg.network.views import ALL, Views, joined, orient_rows, views_of
 from drhg.problem import Metric
 from drhg.repair.protocol import Repair
 
@@ -28,7 +28,7 @@ class NeuralRepair:
     """
 
     def __init__(
-        self, model: Scorer, *, greedy: bool = True, alternatives: int = 1, seed: int | None = None
+        self, model: Model, *, greedy: bool = True, alternatives: int = 1, seed: int | None = None
     ) -> None:
         if alternatives < 1:
             raise ValueError("at least one alternative")

@@ -33,65 +33,80 @@ class Paths(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """Memory for the tokens of one graph, T at most."""
+    """Memory for the tokens of one graph, T at most; S is T in whole vectors."""
 
     token: npt.NDArray[np.int32]  # (T,): which node of the graph; m for the depot
     mate: npt.NDArray[np.int32]  # (T,): which token is the other end of the path
     nodes: Reals  # (T, inputs)
-    apart: Reals  # (T, T): distances in units of the usual one; 0 to and from the depot
+    apart: Reals  # (T, S): distances in units of the usual one; 0 to and from the depot
+    place: Reals  # (2, T): coordinates
     near: Reals  # (NEAREST,)
+
+
+def survey_of(T: int, inputs: int, S: int) -> Survey:
+    """Memory for T tokens."""
+    real, index = np.float32, np.int32
+    return Survey(
+        np.empty(T, index), np.empty(T, index), np.zeros((T, inputs), real),
+        np.zeros((T, S), real), np.zeros((2, T), real), np.empty(NEAREST, real),
+    )  # fmt: skip
 
 
 class Around(NamedTuple):
     """What is known of the routes of a graph besides its tokens."""
 
-    capacity: int
-    fleet: int  # routes that are still to be made, in the plan that was destroyed
+    capacity: np.int64
+    fleet: np.int64  # routes that are still to be made, in the plan that was destroyed
 
 
 @inner
 def survey(feat, paths, around, seen):
     """Write down what the network sees of a graph; returns the number of tokens."""
-    token, mate, nodes, apart, near = seen
-    m = len(paths.mate)
+    token, mate, nodes, apart, place, near = seen
+    other_end, free = paths.mate, paths.free
+    xs, ys = place[0], place[1]
     routed = nodes.shape[1] == ROUTE_INPUTS
-    t = 0
-    x = y = 0.0
-    for i in range(m):
-        if paths.free[i]:
-            token[t] = i
-            x += feat[i, 0]
-            y += feat[i, 1]
-            t += 1
-    ends = t
-    x, y = np.float32(x / max(1, ends)), np.float32(y / max(1, ends))
-    if routed:
-        token[t] = m
-        t += 1
-    scale = _distances(feat, paths.mate, token, ends, apart)
-    unit = np.float32(1.0) / scale
-    for i in range(t):
-        apart[i, :t] *= unit
+    ends = 0
+    x = y = np.float64(0.0)
+    for i in range(len(other_end)):
+        if free[i]:
+            token[ends] = i
+            xs[ends], ys[ends] = feat[i, 0], feat[i, 1]
+            x += np.float64(feat[i, 0])
+            y += np.float64(feat[i, 1])
+            ends += 1
     for i in range(ends):
-        u = token[i]
-        other = paths.mate[u]
-        mate[i] = i if other < 0 else _where(token, ends, other)  # a stub has no other end
-        nodes[i, 0], nodes[i, 1] = 2 * (feat[u, 0] - x), 2 * (feat[u, 1] - y)
-        px = py = np.float32(0.0)
-        if other >= 0:
-            px, py = feat[other, 0] - feat[u, 0], feat[other, 1] - feat[u, 1]
-        length = np.sqrt(px * px + py * py)
-        nodes[i, 2], nodes[i, 3], nodes[i, 4] = 2 * px, 2 * py, 2 * length
-        nodes[i, 5] = np.log1p(length * unit)
-        nodes[i, 6] = 0.0 if other == u else 1.0
-        nodes[i, 7] = np.log(scale)
-        _neighbours(feat, token, mate, ends, i, unit, apart, nodes[i], near)
-    if routed:
-        apart[ends, :t] = 0.0
-        apart[:t, ends] = 0.0
-        mate[ends] = ends
-        _routes(feat, paths, around, token, ends, nodes)
-    return t
+        u = other_end[token[i]]
+        mate[i] = i if u < 0 else _where(token, ends, u)  # a stub has no other end
+    total = np.float32(0.0)
+    for i in range(ends):
+        here = apart[i]
+        for j in range(ends):
+            dx, dy = xs[j] - xs[i], ys[j] - ys[i]
+            here[j] = np.sqrt(dx * dx + dy * dy)
+        total += _neighbours(place, here, ends, i, mate[i], nodes[i], near)
+    x_mean, y_mean = np.float32(x / max(1, ends)), np.float32(y / max(1, ends))
+    scale = max(np.float32(1e-4), total / np.float32(max(1, ends)))
+    unit, log_scale = np.float32(1.0) / scale, np.log(scale)
+    for i in range(ends):
+        row, here, j = nodes[i], apart[i], mate[i]
+        px, py, length = xs[j] - xs[i], ys[j] - ys[i], here[j]
+        row[0], row[1] = 2 * (xs[i] - x_mean), 2 * (ys[i] - y_mean)
+        row[2], row[3], row[4] = 2 * px, 2 * py, 2 * length
+        row[5] = np.log1p(length * unit)
+        row[6] = 0.0 if other_end[token[i]] == token[i] else 1.0
+        row[7] = log_scale
+        for c in range(OWN, EDGES_INPUTS):
+            row[c] = min(FAR, max(-FAR, row[c] * unit))
+        for j in range(ends):
+            here[j] *= unit
+    if not routed:
+        return ends
+    token[ends], mate[ends] = len(other_end), ends
+    apart[ends, : ends + 1] = 0.0
+    apart[:ends, ends] = 0.0
+    _routes(feat, paths, around, token, ends, nodes)
+    return ends + 1
 
 
 @inner
@@ -108,33 +123,13 @@ def _where(token, ends, node):
 
 
 @inner
-def _distances(feat, mate, token, ends, apart):
-    """Distances between all ends; returns the mean distance of an end to the nearest other path."""
-    total = 0.0
-    for i in range(ends):
-        u = token[i]
-        nearest = np.float32(np.inf)
-        for j in range(ends):
-            v = token[j]
-            dx, dy = feat[u, 0] - feat[v, 0], feat[u, 1] - feat[v, 1]
-            d = np.sqrt(dx * dx + dy * dy)
-            apart[i, j] = d
-            if j != i and mate[u] != v:
-                nearest = min(nearest, d)
-        total += nearest if nearest < np.inf else 0.0
-    return np.float32(max(1e-4, total / max(1, ends)))
-
-
-@inner
-def _neighbours(feat, token, mate, ends, i, unit, apart, row, near):
-    """The nearest ends of other paths: their offsets, then their distances."""
-    u = token[i]
+def _neighbours(place, here, ends, i, mate, row, near):
+    """The nearest ends of other paths: offsets, then distances; returns the least distance."""
+    xs, ys = place[0], place[1]
     count = 0
     for j in range(ends):
-        if j == i or j == mate[i]:
-            continue
-        d = apart[i, j]
-        if count == NEAREST and d >= near[count - 1]:
+        d = here[j]
+        if (count == NEAREST and d >= near[NEAREST - 1]) or j == i or j == mate:
             continue
         k = count if count < NEAREST else NEAREST - 1
         count = k + 1
@@ -143,43 +138,43 @@ def _neighbours(feat, token, mate, ends, i, unit, apart, row, near):
             row[OWN + 2 * k], row[OWN + 2 * k + 1] = row[OWN + 2 * k - 2], row[OWN + 2 * k - 1]
             k -= 1
         near[k] = d
-        v = token[j]
-        x, y = (feat[v, 0] - feat[u, 0]) * unit, (feat[v, 1] - feat[u, 1]) * unit
-        row[OWN + 2 * k] = min(FAR, max(-FAR, x))
-        row[OWN + 2 * k + 1] = min(FAR, max(-FAR, y))
+        row[OWN + 2 * k], row[OWN + 2 * k + 1] = xs[j] - xs[i], ys[j] - ys[i]
     for k in range(NEAREST):
         if k >= count:
-            near[k] = FAR
+            near[k] = np.float32(1e30)
             row[OWN + 2 * k] = row[OWN + 2 * k + 1] = 0.0
-        row[OWN + 2 * NEAREST + k] = min(FAR, near[k])
+        row[OWN + 2 * NEAREST + k] = near[k]
+    return near[0] if count > 0 else np.float32(0.0)
 
 
 @inner
 def _routes(feat, paths, around, token, ends, nodes):
     """What only routes have: loads, the depot, and how much room the routes to come may waste."""
-    m = len(paths.mate)
+    other_end, load = paths.mate, paths.load
+    capacity, fleet = around
+    m = len(other_end)
     left, stubs = 0, 0
     for i in range(ends):
         u = token[i]
-        other = paths.mate[u]
+        other = other_end[u]
         if other <= u:  # every path once
-            left += paths.load[u]
+            left += load[u]
             stubs += 1 if other < 0 else 0
-    need = left / around.capacity
-    spare = around.fleet - need
+    need = left / capacity
+    spare = fleet - need
     for i in range(ends + 1):
         row, u = nodes[i], token[i]
         at = EDGES_INPUTS
         depot = u == m
         if depot:
             row[:EDGES_INPUTS] = 0.0
-        row[at] = 0.0 if depot else paths.load[u] / around.capacity
-        row[at + 1] = 1.0 if not depot and paths.mate[u] < 0 else 0.0
+        row[at] = 0.0 if depot else load[u] / capacity
+        row[at + 1] = 1.0 if not depot and other_end[u] < 0 else 0.0
         row[at + 2] = 1.0 if depot else 0.0
         x, y = feat[m, 0] - feat[u, 0], feat[m, 1] - feat[u, 1]
         row[at + 3], row[at + 4], row[at + 5] = shrunk(x, y)
         row[at + 6] = math.log1p(need)
         row[at + 7] = math.log1p(np.float64(stubs))
-        row[at + 8] = math.log1p(max(0.0, np.float64(around.fleet)))
+        row[at + 8] = math.log1p(max(0.0, np.float64(fleet)))
         row[at + 9] = min(1.0, max(-1.0, spare))
         row[at + 10] = min(1.0, max(-1.0, 10.0 * spare))

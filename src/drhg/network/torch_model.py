@@ -250,15 +250,14 @@ class Edges(Network):
         super().__init__(config)
         d = config.d
         self.node = nn.Linear(config.node_inputs, d)
-        self.blocks = nn.ModuleList(
-            EdgesBlock(d, config.heads, config.hidden) for _ in range(config.layers)
-        )
+        layers = [EdgesBlock(d, config.heads, config.hidden) for _ in range(config.layers)]
+        self.blocks = nn.ModuleList(layers)
         self.norm = nn.RMSNorm(d)
         self.q, self.k = nn.Linear(d, d, bias=False), nn.Linear(d, d, bias=False)
         nn.init.zeros_(self.k.weight)  # a fresh network is "nearest first"
         self.far = nn.Parameter(torch.tensor(1.5))
 
-    def forward(self, nodes: Tensor, apart: Tensor, mate: Tensor, count: Tensor) -> Tensor:
+    def forward(self, nodes: Tensor, apart: Tensor, mate: Tensor, count: Tensor) -> Tensor:  # type: ignore[override]
         """Scores (B, T, T) of pairs of tokens, of which each row has `count`.
 
         nodes: (B, T, node_inputs); apart: distances (B, T, T); mate: (B, T), which token is the
@@ -268,6 +267,7 @@ class Edges(Network):
         bound = torch.zeros_like(apart).scatter_(2, mate[..., None], 1.0)
         x = self.node(nodes)
         for block in self.blocks:
+            assert isinstance(block, EdgesBlock)
             x = block.among(x, apart[:, None], bound[:, None], pad)
         x = self.norm(x)
         scores = self.q(x) @ self.k(x).transpose(1, 2)

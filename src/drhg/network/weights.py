@@ -69,6 +69,8 @@ class ModelConfig:
                 raise ModelError(f"{field.name} = {value!r} makes no network")
         if min(self.d, self.layers, self.heads, self.hidden) < 1 or self.d % self.heads:
             raise ModelError(f"d = {self.d} channels do not split into {self.heads} heads")
+        if self.preset == "edges" and (self.d // self.heads % 16 or self.hidden % 16):
+            raise ModelError("heads and hidden layers of `edges` have multiples of 16 channels")
         if self.preset == "paper" and self.from_first + self.from_current < 1:
             raise ModelError("the paper's network needs representative nodes")
 

@@ -21,7 +21,7 @@ from drhg.problem.parameters import Parameters, number
 
 if TYPE_CHECKING:
     from drhg.kernels.warmup import Part
-    from drhg.network.views import Scorer
+    from drhg.network.decode import Model
     from drhg.repair.protocol import Repair
 
     RepairOperator: TypeAlias = Repair | "Declared"
@@ -125,12 +125,17 @@ class Neural:
     model: a name that `drhg models` lists, or a file; by default the weights meant for the size.
     alternatives: repairs of each graph, of which the shortest counts; all are one iteration.
     sample: draw decisions by their probabilities instead of taking the most probable.
+    per_round: the share of the missing edges that a network of edges fixes at least before it
+        looks again; a smaller one takes longer and repairs better.
+    sure: edges that it is surer of than this are fixed in any case.
     device: "cpu", "cuda", or by default compiled code where there is some.
     """
 
     model: str | os.PathLike[str] = "auto"
     alternatives: int = 1
     sample: bool = False
+    per_round: float = 0.34
+    sure: float = 0.9
     device: str = "auto"
 
     batches: ClassVar[bool] = True  # graphs of several instances are repaired as one batch
@@ -143,6 +148,9 @@ class Neural:
         whole_number("alternatives", self.alternatives, 1)
         if not isinstance(self.sample, bool):
             raise DrhgError(f"sample must be True or False, not {shown(self.sample)}")
+        for name in ("per_round", "sure"):
+            if not 0.0 < real_number(name, getattr(self, name)) <= 1.0:
+                raise DrhgError(f"{name} must be above 0 and at most 1")
         one_of("device", self.device, DEVICES)
 
     def weights(self, instance: Instance) -> weights.Weights:
@@ -165,10 +173,13 @@ class Neural:
         return Cluster(self.weights(instance).k)
 
     def begin(self, instance: Instance, threads: int) -> Repair:
+        from drhg.network.joining import CompiledEdges
         from drhg.network.repairer import Guarded, NeuralRepair
         from drhg.repair.local import LocalSearchRepair
 
         model = _scorer(self.weights(instance), self.device, threads)
+        if isinstance(model, CompiledEdges):
+            model.per_round, model.sure = self.per_round, self.sure
         repair = NeuralRepair(model, greedy=not self.sample, alternatives=self.alternatives)
         return Guarded(repair, LocalSearchRepair())
 
@@ -180,10 +191,12 @@ class Neural:
         return [warmup.regions(instance.family, repair, model)]
 
 
-def _scorer(found: weights.Weights, device: str, threads: int) -> Scorer:
+def _scorer(found: weights.Weights, device: str, threads: int) -> Model:
     """Compiled code where there is some, which needs no torch; else torch, on the device asked."""
     from drhg.network.decode import compiled
 
+    if device == "cuda" and found.config.preset == "edges":
+        raise ModelError("the network of edges runs on the CPU only", file=str(found.path))
     network = None if device == "cuda" else compiled(found.config, found.tensors, threads)
     if network is not None:
         return network

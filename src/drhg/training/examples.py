@@ -16,9 +16,8 @@ from drhg.errors import ModelError
 from drhg.hypergraph.judge import Repaired, present
 from drhg.hypergraph.plan import Flags
 from drhg.kernels.random import random_state
-from drhg.network.decode import decode, free_lengths
+from drhg.network.decode import Model, decode, free_lengths
 from drhg.network.gradient import Lesson
-from drhg.network.joining import CompiledEdges
 from drhg.network.views import Scorer, State, Views, views_of
 from drhg.network.weights import ModelConfig
 from drhg.training.joins import Joins, draw_joins
@@ -107,7 +106,7 @@ def held_out_graphs(
     )
 
 
-def held_out_gap(model: Scorer | CompiledEdges, labels: Tours | Plans, m: int) -> float:
+def held_out_gap(model: Model, labels: Tours | Plans, m: int) -> float:
     """Mean gap in percent of greedy repairs of held-out graphs, on the free edges only."""
     ratios = []
     for views, best in held_out_graphs(labels, m):

@@ -19,8 +19,8 @@ from torch import Tensor
 from drhg.kernels.jit import inner, kernel
 from drhg.kernels.random import random_below, random_float, random_state
 from drhg.network.edges_gradient import Lessons
-from drhg.network.joining import Joining, begin, fits, join, paths_of
-from drhg.network.survey import Around, Paths, Survey, survey
+from drhg.network.joining import begin, fits, join, joining_of, paths_of
+from drhg.network.survey import Around, Paths, survey, survey_of
 from drhg.network.views import Reals, orient
 from drhg.network.weights import ModelConfig
 from drhg.training.recipe import Examples
@@ -248,15 +248,11 @@ def draw_joins(
     """Batch `number` of a run: graphs sorted by how many tokens they have."""
     state = random_state(seed, number)
     T = 2 + 2 * min(examples.most, labels.largest)
-    inputs, real, index = config.node_inputs, np.float32, np.int32
-    seen = Survey(
-        np.empty(T, index), np.empty(T, index), np.zeros((T, inputs), real),
-        np.zeros((T, T), real), np.empty(16, real),
-    )  # fmt: skip
-    filled = (
-        np.zeros((rows, T, inputs), real), np.zeros((rows, T, T), real),
-        np.zeros((rows, T), np.int64), np.zeros(rows, np.int64),
-    )  # fmt: skip
+    inputs, real = config.node_inputs, np.float32
+    seen = survey_of(T, inputs, T)
+    nodes, apart = np.zeros((rows, T, inputs), real), np.zeros((rows, T, T), real)
+    mate, count = np.zeros((rows, T), np.int64), np.zeros(rows, np.int64)
+    filled = nodes, apart, mate, count
     right = np.full((rows, T, 2), -1, np.int64)
     if isinstance(labels, Tours):
         drawing = examples.low, examples.share, examples.most, examples.untouched
@@ -268,12 +264,10 @@ def draw_joins(
         while b < rows:
             graphs, views = cut_some(labels, examples, rng)
             more = rng.random(len(graphs)) < examples.spare  # as if there were a route more
-            joining = Joining(*views.arrays, graphs.partner, graphs.via)
+            joining = joining_of(views, graphs.partner, graphs.via)
             fleet = views.fleet + more
             b = _draw_routes(
                 joining, fleet, examples.untouched, paths_of(T), seen, filled, right, state, b
             )
-    by = np.argsort(filled[3], kind="stable")
-    top = int(filled[3].max())
-    nodes, apart, mate, count = (array[by] for array in filled)
-    return Joins(nodes[:, :top], apart[:, :top, :top], mate[:, :top], count, right[by, :top])
+    by, top = np.argsort(count, kind="stable"), int(count.max())
+    return Joins(nodes[by, :top], apart[by, :top, :top], mate[by, :top], count[by], right[by, :top])

@@ -74,7 +74,8 @@ class Trainer:
         if self._next is None or self._next[0] != self.step:
             self._next = (self.step, self._batch(self.step))
         batch = self._next[1].result()
-        parts = list(batch.parts(recipe.chunk))[self.team.rank :: self.team.size]
+        every: list[Batch] = list(batch.parts(recipe.chunk))
+        parts = every[self.team.rank :: self.team.size]
         futures = [
             self.pool.submit(gradient, self.network, self.flat, part, 1 / len(batch))
             for part in reversed(parts)  # the widest first, so that workers end together
