@@ -405,13 +405,15 @@ def load(name: str | os.PathLike[str], folder: Path = FOLDER) -> Weights:
 def fitting(n: int, routes: bool, folder: Path = FOLDER) -> str:
     """The weights in the box for an instance of n nodes: those meant for the next larger size.
 
-    Only the economical network is considered. A card without `n` fits any size.
+    Networks of edges come first, else the economical one. A card without `n` fits any size.
     """
-    sizes = {
-        name: float(entry["card"].get("n", math.inf))
-        for name, entry in manifest(folder).items()
-        if entry["config"]["routes"] == routes and entry["config"]["preset"] == "economy"
-    }
+    sizes: dict[str, float] = {}
+    for preset in ("edges", "economy"):
+        sizes = sizes or {
+            name: float(entry["card"].get("n", math.inf))
+            for name, entry in manifest(folder).items()
+            if entry["config"]["routes"] == routes and entry["config"]["preset"] == preset
+        }
     if not sizes:
         kind = "routes (CVRP)" if routes else "tours (TSP)"
         raise ModelError(f"the network in the box has no weights for {kind}; use another repair")

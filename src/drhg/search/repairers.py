@@ -186,8 +186,9 @@ class Neural:
     def parts(self, instance: Instance, repair: str = "neural") -> list[Part]:
         if self.device == "cuda":
             return []
-        economy = self.weights(instance).config.preset == "economy"
-        model = "auto" if economy else os.fspath(self.model)
+        usual = weights.load(weights.fitting(instance.n, instance.is_cvrp)).config.preset
+        like_usual = self.weights(instance).config.preset == usual
+        model = "auto" if like_usual else os.fspath(self.model)
         return [warmup.regions(instance.family, repair, model)]
 
 
