@@ -786,11 +786,12 @@ def test_rates_are_printed() -> None:
 def test_one_order_more_is_measured_beside_a_search_of_the_whole_plan(tmp_path: Path) -> None:
     from drhg.benchmark.change import ChangeParams, one_order_more
 
-    params = ChangeParams(customers=60, seed=1, orders=1, old_steps=500, steps=300)
-    first, order, quick, _ = one_order_more(tmp_path, (0.0, 0.1), params)
+    params = ChangeParams(60, seed=1, orders=1, old_steps=500, steps=300, replan_steps=200)
+    first, order, quick, *_, mean = lines = list(one_order_more(tmp_path, params))
     assert first.startswith("uniform-cvrp60-s1: old plan ")
     assert order.startswith("order 0: inserted +")
     assert " from what is due, " in quick
+    assert mean.startswith("200 steps: ")
     kept = (tmp_path / "resolves.json").read_text()
-    assert list(one_order_more(tmp_path, (0.0,), params))[:2] == [first, order]
+    assert list(one_order_more(tmp_path, params)) == lines
     assert (tmp_path / "resolves.json").read_text() == kept

@@ -220,17 +220,19 @@ def replan(
     old_steps: Annotated[
         int, typer.Option("--old-iters", min=1, metavar="N", help="Steps for the old plan.")
     ] = 12_500_000,
-    time_limit: Annotated[
-        float, typer.Option("-t", "--time-limit", min=0.01, metavar="SECONDS", help="Of `replan`.")
-    ] = 2.0,
+    replan_steps: Annotated[
+        int,
+        typer.Option("--replan-iters", min=1, metavar="N",
+                     help="Steps of `replan`; by default those of 2 s on a quiet core."),
+    ] = 220_000,
     seed: Annotated[int, typer.Option("-s", "--seed", min=0, metavar="N", help="Seed.")] = 5,
 ) -> None:  # fmt: skip
     """Measure how good a plan is after one order more, beside a search of the whole plan."""
     from drhg.benchmark.change import ChangeParams, one_order_more
 
-    params = ChangeParams(customers, seed, orders, old_steps, steps)
+    params = ChangeParams(customers, seed, orders, old_steps, steps, replan_steps)
     with blaming(folder):
-        for line in one_order_more(folder, (0.0, time_limit), params):
+        for line in one_order_more(folder, params):
             print(line, flush=True)
 
 
