@@ -79,7 +79,7 @@ test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not soak"
 
 # One after the other, because some of them measure time.
-SOAK ?= tests/test_reliability_*.py tests/test_io.py tests/test_exchange.py tests/test_stops.py tests/test_globe.py tests/test_model.py tests/test_training.py
+SOAK ?= tests/test_reliability_*.py tests/test_service.py tests/test_page.py tests/test_io.py tests/test_exchange.py tests/test_stops.py tests/test_globe.py tests/test_model.py tests/test_training.py
 soak: $(VENV)/.dev
 	DRHG_SOAK=1 $(BIN)/python -m pytest $(SOAK)
 

@@ -63,7 +63,7 @@ class Best(NamedTuple):
 class Event(NamedTuple):
     id: int
     name: str
-    data: dict[str, Any]
+    data: str  # JSON, which takes a small part of the memory of what it says
     edges: int = 0  # how much it weighs
 
 
@@ -92,10 +92,13 @@ class Job:
     def over(self) -> bool:
         return self.state in ENDED
 
-    def tell(self, name: str, data: dict[str, Any], edges: int = 0) -> None:
+    def tell(self, name: str, data: dict[str, Any], changes: str = "{}", edges: int = 0) -> None:
         """Add an event, and forget the oldest if there are too many."""
         self.last_id += 1
-        self.events.append(Event(self.last_id, name, data, edges))
+        text = _json(data)
+        if changes != "{}":
+            text = f"{text[:-1]}, {changes[1:]}"
+        self.events.append(Event(self.last_id, name, text, edges))
         self._edges += edges
         while len(self.events) > 1 and (
             len(self.events) > self.limits.log_events or self._edges > self.limits.log_edges
@@ -124,9 +127,9 @@ class Job:
             self.trace = self.trace[:half:2] + self.trace[half:]
         data = {
             "cost": found.cost, "seconds": round(found.seconds, 4),
-            "iterations": found.iterations, "added": found.added, "removed": found.removed,
+            "iterations": found.iterations,
         }  # fmt: skip
-        self.tell("improvement", data, len(found.added) + len(found.removed))
+        self.tell("improvement", data, found.changes, found.edges)
 
     def end(
         self, state: str, result: dict[str, Any] | None = None,
@@ -156,7 +159,7 @@ class Job:
         """All that the events so far have told, as one event."""
         data: dict[str, Any] = {"state": self.state, "trace": self.trace}
         data["best"] = self.shown_best()
-        return Event(self.last_id, "snapshot", data)
+        return Event(self.last_id, "snapshot", _json(data))
 
     def shown_best(self) -> dict[str, Any] | None:
         if self.best is None:
@@ -185,3 +188,7 @@ class Job:
             "trace": self.trace,
             "files": dict(files) if self.best is not None else {},
         }
+
+
+def _json(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, separators=(",", ":"), allow_nan=False)

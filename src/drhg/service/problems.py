@@ -72,8 +72,10 @@ def install(app: FastAPI) -> None:
 
     async def plain(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        name = str(error.detail).lower().replace(" ", "-")
-        found = _problem(name, str(error.detail), error.status_code, str(error.detail))
+        title = str(error.detail).capitalize()
+        what = f"{request.method} {request.url.path}"[:200]
+        detail = f"{what} is not known here; /openapi.json lists all that is"
+        found = _problem(title.lower().replace(" ", "-"), title, error.status_code, detail)
         return answer(found, error.headers)
 
     app.add_exception_handler(Refused, expected)
@@ -84,11 +86,19 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, plain)
 
 
+EITHER = ("str", "dict[str,any]")  # where an instance or a solution may be a text or an object
+
+
 def invalid(errors: Sequence[Any]) -> dict[str, Any]:
     """Which fields of a request are wrong; the values themselves are not repeated."""
-    found = [{"field": ".".join(map(str, one["loc"])), "reason": one["msg"]} for one in errors[:20]]
+    reasons: dict[str, str] = {}
+    for one in errors:
+        plain = [str(part) for part in one["loc"] if part not in EITHER]
+        either = len(plain) < len(one["loc"])
+        reasons.setdefault(".".join(plain), "must be a text or an object" if either else one["msg"])
+    found = [{"field": field, "reason": reason} for field, reason in reasons.items()][:20]
     first = found[0] if found else {"field": "request", "reason": "not valid"}
     detail = f"{first['field']}: {first['reason']}"
-    if len(found) > 1:
-        detail += f" (and {len(errors) - 1} more)"
+    if len(reasons) > 1:
+        detail += f" (and {len(reasons) - 1} more)"
     return _problem("invalid-request", "The request is not valid", 422, detail) | {"errors": found}

@@ -236,7 +236,8 @@ async def follow_a_solve(
         if job.over and not (events and events[-1].name == "end"):
             events += list(job.events)[-1:]
         for event in events:
-            yield ServerSentEvent(data=event.data, event=event.name, id=str(event.id), retry=500)
+            id = str(event.id)
+            yield ServerSentEvent(raw_data=event.data, event=event.name, id=id, retry=500)
             after = event.id
             if event.name == "end":
                 return

@@ -19,7 +19,7 @@ from drhg.errors import DrhgError
 from drhg.problem import Instance, Solution
 from drhg.service.limits import ServiceLimits
 
-NICENESS = 10  # the process that answers requests comes first, then the one that reads them
+NICENESS = 5  # the process that answers requests comes first, then the one that reads them
 
 
 class Told(Exception):
@@ -63,8 +63,8 @@ class Improved:
     iterations: int
     cost: int | float
     solution: Solution
-    added: list[list[int]]
-    removed: list[list[int]]
+    changes: str  # the edges added and removed, as JSON
+    edges: int  # how many they are
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,10 @@ def solve(desk: Desk, instance: Instance, **options: Any) -> dict[str, Any]:
     def tell(point: TracePoint, solution: Solution) -> None:
         added, removed = changed_edges(instance, desk.last, solution)
         desk.last = solution
-        desk.send(
-            Improved(desk.id, point.seconds, point.iterations, point.cost, solution, added, removed)
-        )
+        changes = json.dumps({"added": added, "removed": removed}, separators=(",", ":"))
+        edges = len(added) + len(removed)
+        point_of = (point.seconds, point.iterations, point.cost)
+        desk.send(Improved(desk.id, *point_of, solution, changes, edges))
 
     found = solve_here(instance, threads=1, on_improve=tell, should_stop=desk.stopped, **options)
     if not found.unplaced and desk.last != found.solution:
