@@ -66,14 +66,12 @@ class PopulationParams(Parameters):
     """Share of the time left that the next population may take if it takes as long per tour."""
     kicks_per_node: float = number(0.1, 0.0)
     """Kicks per node that improve every new tour after its descent."""
-    course_factor: float = number(0.033, 0.0)
+    course_factor: float = number(0.03, 0.0)
     """Tours with n nodes are crossed until they have converged for `course_factor *
     n ** course_exponent` times as long as making them took."""
     course_exponent: float = number(0.5, 0.0)
-    """See `course_factor`; both fitted to runs with 200 to 5,000 nodes."""
-    margin: float = number(0.9, 0.0, 1.0)
-    """Share of the time left in which a population must be expected to converge: it gets fewer
-    tours, or is given up if the smallest one would take longer."""
+    """See `course_factor`; both fitted to runs with 200 to 5,000 nodes. A population gets as many
+    tours as will converge in time by this rule, or is given up if those are too few."""
     children: int = number(30, 1)
     """Children of which the best replaces its first parent (EAX: 30)."""
     patience: int = number(10, 1)
@@ -98,7 +96,7 @@ class PopulationParams(Parameters):
         if used <= 0.0:
             return math.inf
         course = float(self.course_factor * n**self.course_exponent)
-        return self.margin * left * made / (used * (1.0 + course))
+        return left * made / (used * (1.0 + course))
 
     def next_size(self, n: int, size: int, begun: float, now: float) -> int:
         """Tours of the next population, after one of `size` tours from share `begun` to `now`."""
