@@ -321,9 +321,11 @@ def savings(
 def alone(instance: Instance, seed: int = 0, params: StartParams = USUAL) -> tuple[Solution, Ints]:
     """Every customer in a route of its own, as long as there are vehicles (for time windows)."""
     del seed, params
-    customers = np.delete(np.arange(instance.n), instance.depot)
+    customers = instance.customers
     if instance.locks is not None or instance.fixed_edges:
         return _begun(instance, customers)
+    if instance.fleet is not None:  # the search finds vehicles for all
+        return Solution([]), customers
     vehicles = len(customers) if instance.vehicles is None else instance.vehicles
     return Solution(list(customers[:vehicles, None])), customers[vehicles:]
 

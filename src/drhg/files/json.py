@@ -15,7 +15,7 @@ from drhg.errors import InstanceError, SolutionError
 from drhg.files.messages import errors_as, fail, name_of, quoted
 from drhg.files.paths import PathLike
 from drhg.files.sections import plain
-from drhg.problem import Cost, Instance, Locks, Metric, Solution
+from drhg.problem import Cost, Instance, Locks, Metric, Solution, VehicleType
 
 
 def to_json(instance: Instance) -> str:
@@ -26,6 +26,9 @@ def to_json(instance: Instance) -> str:
         fields["windows"] = [[a, b if b < np.inf else None] for a, b in instance.windows.tolist()]
     if instance.locks is not None:
         fields["locks"] = asdict(instance.locks)
+    if instance.fleet is not None:
+        del fields["vehicles"], fields["capacity"], fields["depot"]  # the fleet says it
+        fields["fleet"] = list(map(_type_fields, instance.fleet))
     for name, usual in _WHEN_GIVEN.items():
         if fields[name] is usual:
             del fields[name]
@@ -58,7 +61,24 @@ def instance_from_fields(given: Any, *, file: str | None = None) -> Instance:
                 fields[name] = np.array(fields[name], dtype=kind)
         if fields.get("locks") is not None:
             fields["locks"] = Locks(**fields["locks"])
+        if fields.get("fleet") is not None:
+            fields["fleet"] = tuple(map(_type_of, fields["fleet"]))
         return Instance(**fields)
+
+
+def _type_fields(one: VehicleType) -> dict[str, Any]:
+    """What a type of vehicles says; the end of a shift may be missing."""
+    found = {name: value for name, value in asdict(one).items() if value not in (None, "")}
+    if one.shift is not None:
+        found["shift"] = [one.shift[0], one.shift[1] if one.shift[1] < np.inf else None]
+    return found
+
+
+def _type_of(row: dict[str, Any]) -> VehicleType:
+    if row.get("shift") is not None:
+        start, end = row["shift"]
+        row = row | {"shift": (start, np.inf if end is None else end)}
+    return VehicleType(**row)
 
 
 def solution_row(
@@ -242,6 +262,29 @@ _LOCKS: dict[str, Callable[[Any], bool]] = {
     "forbidden": lambda v: _is_rows(v, 2, _is_whole),
     "together": lambda v: _is_list(v, _is_path),
 }
+_TYPE: dict[str, Callable[[Any], bool]] = {
+    "name": _is_text,
+    "count": _is_whole,
+    "capacity": _is_real,
+    "fixed_cost": _is_real,
+    "depot": _is_whole,
+    "shift": lambda v: (
+        isinstance(v, list) and len(v) == 2 and _is_real(v[0]) and (v[1] is None or _is_real(v[1]))
+    ),
+    "max_distance": _is_real,
+    "max_duration": _is_real,
+}
+
+
+def _is_type(value: Any) -> bool:
+    """A type of vehicles."""
+    return (
+        isinstance(value, dict)
+        and value.keys() <= _TYPE.keys()
+        and all(cell is None or _TYPE[name](cell) for name, cell in value.items())
+    )
+
+
 _JSON_FIELDS: dict[str, Callable[[Any], bool]] = {
     "name": _is_text,
     "metric": lambda v: _is_text(v) and v in Metric.__members__,
@@ -270,6 +313,7 @@ _JSON_FIELDS: dict[str, Callable[[Any], bool]] = {
         and v.keys() <= _LOCKS.keys()
         and all(_LOCKS[name](value) for name, value in v.items())
     ),
+    "fleet": lambda v: _is_list(v, _is_type),
 }
 _ARRAYS: dict[str, type | None] = {
     "xy": np.float64, "matrix": None, "demand": np.int64, "service_time": np.float64,
@@ -277,7 +321,7 @@ _ARRAYS: dict[str, type | None] = {
 }  # fmt: skip
 _WHEN_GIVEN: dict[str, object] = {  # left out where there is nothing to say
     "names": None, "degrees": False, "durations": None, "windows": None, "release": None,
-    "max_duration": None, "returns": True, "start": None, "end": None, "locks": None,
+    "max_duration": None, "returns": True, "start": None, "end": None, "locks": None, "fleet": None,
 }  # fmt: skip
 _OPTIONAL = {"xy", "matrix", "demand", "capacity", "vehicles", "max_distance"} | {
     name for name, usual in _WHEN_GIVEN.items() if usual is None

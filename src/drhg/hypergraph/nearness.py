@@ -17,8 +17,7 @@ class Nearness:
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
-        keep = np.arange(instance.n)
-        self._nodes = keep[keep != instance.depot] if instance.is_cvrp else keep
+        self._nodes = instance.customers if instance.is_cvrp else np.arange(instance.n)
         self._tree = None
         if instance.metric is not Metric.EXPLICIT:
             from scipy.spatial import cKDTree

@@ -17,6 +17,13 @@ from drhg.problem.checker import (
     validated,
 )
 from drhg.problem.fields import whole_demand
+from drhg.problem.fleet import (
+    VehicleType,
+    kinds_of,
+    kinds_of_routes,
+    numbers_of_kinds,
+    vehicle_called,
+)
 from drhg.problem.instance import (
     Instance,
     an_instance,
@@ -49,6 +56,7 @@ __all__ = [
     "Resolved",
     "RouteSchedule",
     "Solution",
+    "VehicleType",
     "a_solution",
     "an_instance",
     "check",
@@ -56,8 +64,11 @@ __all__ = [
     "cvrp",
     "flattened",
     "from_zero",
+    "kinds_of",
+    "kinds_of_routes",
     "middle_of",
     "not_known",
+    "numbers_of_kinds",
     "on_sphere",
     "one_of",
     "real_number",
@@ -67,6 +78,7 @@ __all__ = [
     "tsp",
     "validated",
     "variants_of",
+    "vehicle_called",
     "vrp",
     "whole_demand",
     "whole_number",

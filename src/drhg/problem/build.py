@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from drhg.errors import InstanceError
 from drhg.problem.arguments import array_argument
 from drhg.problem.fields import coordinates, fixed_pairs, whole_demand
+from drhg.problem.fleet import VehicleType, a_fleet, whole_demands
 from drhg.problem.instance import Instance
 from drhg.problem.locks import Locks
 from drhg.problem.metrics import Metric, metric_argument
@@ -111,7 +113,7 @@ def vrp(
     service_time: npt.ArrayLike = 0.0,
     release: npt.ArrayLike | None = None,
     depot: int = 0,
-    vehicles: int | None = None,
+    vehicles: int | Iterable[VehicleType] | None = None,
     max_distance: float | None = None,
     max_duration: float | None = None,
     returns: bool = True,
@@ -133,6 +135,9 @@ def vrp(
     max_duration: of a route, from departure to return: travel, service and waiting. A route leaves
         as late as it must to wait as little as it can.
     returns: False for open routes: they end at their last customer.
+    vehicles: how many there are, or a list of `drhg.VehicleType` if they differ in depot, capacity,
+        cost, shift or limits. Every node where a type starts is a depot, and no customer. A plan
+        then says which vehicle drives each route; they count from 1, type by type.
 
     Customers who cannot be served in time, however early a route leaves for them alone, are
     refused, all in one error.
@@ -145,22 +150,27 @@ def vrp(
     ['route 1 reaches node 1 (counted from 0) at 9, its window closes at 6']
     """
     places = _places(xy, matrix, metric, name, names)
+    fleet = None
+    if vehicles is not None and not isinstance(vehicles, Real):
+        fleet = a_fleet(vehicles)
     if demand is None:
-        if capacity is not None:
+        if capacity is not None or any(one.capacity is not None for one in fleet or ()):
             raise InstanceError("capacity given, but no demand")
         known = places["matrix"] if xy is None else places["xy"]
         if known is None:
             raise InstanceError("neither coordinates (xy) nor a distance matrix")
         demand, capacity = np.zeros(len(known), np.int64), 1
-    if capacity is None:
+    loads = [one.capacity for one in fleet or () if one.capacity is not None]
+    if capacity is None and not loads:
         raise InstanceError("demand given, but no capacity")
-    scaled, scaled_capacity, scale = whole_demand(demand, capacity)
+    scaled, scaled_capacity, scale = whole_demands(demand, capacity, loads)
     return Instance(
         demand=scaled,
         capacity=scaled_capacity,
         demand_scale=scale,
         depot=depot,
-        vehicles=vehicles,
+        vehicles=vehicles if fleet is None else None,  # type: ignore[arg-type]
+        fleet=fleet,
         max_distance=max_distance,
         service_time=service_time,  # type: ignore[arg-type]
         durations=None if durations is None else array_argument("durations", durations),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from drhg.errors import SolutionError
 from drhg.problem.arguments import Cost, Floats, Ints, from_zero
+from drhg.problem.fleet import kinds_of, kinds_of_routes, vehicle_called
 from drhg.problem.instance import Instance, an_instance
 from drhg.problem.metrics import Metric
 from drhg.problem.solution import Solution, a_solution
@@ -30,7 +33,8 @@ def _route_lengths(instance: Instance, solution: Solution) -> Floats:
     if not len(order):
         return np.zeros(0)
     if instance.is_cvrp:
-        order = np.insert(order, begins, instance.depot)
+        depots = kinds_of(instance).depot[kinds_of_routes(instance, solution)]
+        order = np.insert(order, begins, depots)
         begins = begins + np.arange(len(begins))
     after = np.roll(order, -1)
     lasts = np.append(begins[1:], len(order)) - 1
@@ -41,6 +45,8 @@ def _route_lengths(instance: Instance, solution: Solution) -> Floats:
 def cost(instance: Instance, solution: Solution) -> Cost:
     """Total length, recomputed from scratch; an `int` for rounded metrics.
 
+    With vehicles that have a fixed cost, that of every one that drives is added.
+
     >>> import drhg
     >>> square = drhg.tsp([[0, 0], [0, 1], [1, 1], [1, 0]])
     >>> drhg.cost(square, drhg.Solution([[0, 1, 2, 3]]))
@@ -50,7 +56,9 @@ def cost(instance: Instance, solution: Solution) -> Cost:
         raise SolutionError(unknown[0])
     total = float(_route_lengths(instance, solution).sum())
     if instance.metric is Metric.TRUNC1:
-        return round(total, 1)
+        total = round(total, 1)
+    if instance.fleet is not None:
+        total += float(kinds_of(instance).fixed[kinds_of_routes(instance, solution)].sum())
     return round(total) if instance.integral else total
 
 
@@ -68,9 +76,9 @@ def check(instance: Instance, solution: Solution) -> list[str]:
     order, _ = _end_to_end(solution)
     visits = np.bincount(order[(order >= 0) & (order < n)], minlength=n)
     if instance.is_cvrp:
-        if visits[instance.depot]:
-            found.append(f"the depot, {instance.called(instance.depot)}, stands inside a route")
-        visits[instance.depot] = 1
+        for depot in instance.depots[visits[instance.depots] > 0]:
+            found.append(f"the depot, {instance.called(depot)}, stands inside a route")
+        visits[instance.depots] = 1
     elif len(solution.routes) != 1:
         found.append(f"a tour is one route, not {len(solution.routes)}")
     found += [f"{instance.called(i)} is not visited" for i in np.flatnonzero(visits == 0)]
@@ -98,44 +106,60 @@ def _unknown_nodes(instance: Instance, solution: Solution) -> list[str]:
 
 def _route_violations(instance: Instance, solution: Solution) -> list[str]:
     assert instance.demand is not None
-    assert instance.capacity is not None
     found, scale, routes = [], instance.demand_scale, solution.routes
+    try:
+        kind = kinds_of_routes(instance, solution)
+    except SolutionError as error:
+        return [error.reason]
+    kinds = kinds_of(instance)
     order, begins = _end_to_end(solution)
     loads = np.add.reduceat(instance.demand[order], begins) if len(begins) else begins
-    for r in np.flatnonzero(loads > instance.capacity):
-        load, capacity = int(loads[r]) / scale, instance.capacity / scale
-        found.append(f"route {r + 1} carries {load:g}, capacity is {capacity:g}")
-    if instance.max_distance is not None:
+    for r in np.flatnonzero(loads > kinds.capacity[kind]):
+        load, capacity = int(loads[r]) / scale, kinds.capacity[kind[r]] / scale
+        found.append(f"{_route(instance, solution, r)} carries {load:g}, capacity is {capacity:g}")
+    longest = kinds.max_distance[kind]
+    if np.isfinite(longest).any():
         served = np.add.reduceat(instance.services[order], begins) if len(begins) else np.zeros(0)
         lengths = _route_lengths(instance, solution) + served
-        for r in np.flatnonzero(lengths > instance.max_distance * (1 + CHECK_SLACK)):
-            allowed = f"allowed is {instance.max_distance:g}"
-            found.append(f"route {r + 1} is {lengths[r]:g} long, {allowed}")
+        for r in np.flatnonzero(lengths > longest * (1 + CHECK_SLACK)):
+            allowed = f"allowed is {longest[r]:g}"
+            found.append(f"{_route(instance, solution, r)} is {lengths[r]:g} long, {allowed}")
     if instance.vehicles is not None and len(routes) > instance.vehicles:
         found.append(f"{len(routes)} routes, but only {instance.vehicles} vehicles")
-    if instance.windows is not None or instance.max_duration is not None:
-        for number, route in enumerate(schedule(instance, solution), start=1):
-            found += _late(instance, number, route)
+    if instance.windows is not None or kinds.timed:
+        for i, route in enumerate(schedule(instance, solution)):
+            shift = (kinds.closes[kind[i]], kinds.max_duration[kind[i]])
+            found += _late(instance, _route(instance, solution, i), route, *shift)
     return found
 
 
-def _late(instance: Instance, number: int, route: RouteSchedule) -> list[str]:
+def _route(instance: Instance, solution: Solution, r: int | np.integer[Any]) -> str:
+    """How messages speak of a route: with its vehicle, where that matters."""
+    if instance.fleet is None or solution.vehicles is None:
+        return f"route {r + 1}"
+    return f"route {r + 1} of vehicle {vehicle_called(instance, solution.vehicles[r])}"
+
+
+def _late(
+    instance: Instance, name: str, route: RouteSchedule, back: float, longest: float
+) -> list[str]:
     """Where a route is too late, and whether it takes too long."""
     found, closes = [], instance.closes[route.nodes]
+    depot = route.nodes[0]
+    closes[route.nodes == depot] = back
     for k in np.flatnonzero(beyond(route.begin, closes)):
         at, limit = f"{route.begin[k]:g}", f"{closes[k]:g}"
         if at == limit:
             at, limit = repr(float(route.begin[k])), repr(float(closes[k]))
         if k == 0:
-            found.append(f"route {number} leaves the depot at {at}, it closes at {limit}")
-        elif route.nodes[k] == instance.depot:
-            found.append(f"route {number} is back at {at}, the depot closes at {limit}")
+            found.append(f"{name} leaves the depot at {at}, it closes at {limit}")
+        elif route.nodes[k] == depot:
+            found.append(f"{name} is back at {at}, the depot closes at {limit}")
         else:
             node = instance.called(route.nodes[k])
-            found.append(f"route {number} reaches {node} at {at}, its window closes at {limit}")
-    longest = instance.max_duration
-    if longest is not None and beyond(np.array(route.duration), longest):
-        found.append(f"route {number} takes {route.duration:g}, allowed is {longest:g}")
+            found.append(f"{name} reaches {node} at {at}, its window closes at {limit}")
+    if beyond(np.array(route.duration), longest):
+        found.append(f"{name} takes {route.duration:g}, allowed is {longest:g}")
     return found
 
 

@@ -29,6 +29,7 @@ from drhg.problem.fields import (
     node_names,
     square_matrix,
 )
+from drhg.problem.fleet import VehicleType, counts_of, resolved_fleet
 from drhg.problem.locks import Locks, a_locks, resolve
 from drhg.problem.metrics import (
     EARTH_RADIUS_KM,
@@ -100,6 +101,8 @@ class Instance:
     start: int | None = None  # of a path
     end: int | None = None
     locks: Locks | None = None  # what every plan must keep
+    fleet: tuple[VehicleType, ...] | None = None  # if vehicles differ; then `vehicles` counts them,
+    # `capacity` is the largest of theirs, and `depot` that of the first
     _radians: Floats | None = field(init=False, default=None, repr=False)
     _symmetric: bool = field(init=False, default=True, repr=False)
 
@@ -130,6 +133,7 @@ class Instance:
         for name in ("max_distance", "max_duration"):
             if getattr(self, name) is not None:
                 put(name, real_number(name, getattr(self, name), 0.0))
+        self._check_fleet(put)
         self._check_times(put)
         self._check_demand(put)
         self._check_path(put)
@@ -183,6 +187,24 @@ class Instance:
                 f"distances up to {largest:.3g} between {self.n} nodes are too large to add exactly"
             )
 
+    def _check_fleet(self, put: Any) -> None:
+        if self.fleet is None:
+            return
+        if self.demand is None:
+            raise InstanceError("a fleet given, but no demand")
+        if self.locks is not None or self.fixed_edges:
+            raise InstanceError("locks and fixed edges are for vehicles that are all alike")
+        put("fleet", resolved_fleet(self.fleet, self))
+        assert self.fleet is not None
+        count = int(counts_of(self.fleet, self.n).sum())
+        if self.vehicles not in (None, count):
+            raise InstanceError(
+                f"vehicles is {shown(self.vehicles)}, but the fleet has {count} of them"
+            )
+        put("vehicles", count)
+        put("capacity", round(max(one.capacity or 0 for one in self.fleet) * self.demand_scale))
+        put("depot", self.fleet[0].depot)
+
     def _check_demand(self, put: Any) -> None:
         if self.demand is None:
             if self.capacity is not None or self.vehicles is not None:
@@ -216,8 +238,9 @@ class Instance:
         if (self.demand < 0).any():
             i = int(np.argmax(self.demand < 0))
             raise InstanceError(f"{from_zero(i)} has the negative demand {self._shown(i)}")
-        if self.demand[self.depot] != 0:
-            raise InstanceError(f"the depot, {from_zero(self.depot)}, has a demand")
+        for depot in self.depots.tolist():
+            if self.demand[depot] != 0:
+                raise InstanceError(f"the depot, {from_zero(depot)}, has a demand")
         if (self.demand > self.capacity).any():
             i = int(np.argmax(self.demand > self.capacity))
             raise InstanceError(
@@ -231,17 +254,18 @@ class Instance:
             put("vehicles", whole_number("vehicles", self.vehicles))
             if self.vehicles < 1:
                 raise InstanceError(f"vehicles must be positive, not {self.vehicles}")
-            if total > self.vehicles * self.capacity:
+            if total > self._room:
+                size = "" if self.fleet else f" of capacity {self.capacity / self.demand_scale:g}"
                 raise InstanceError(
-                    f"total demand {total / self.demand_scale:g} exceeds {self.vehicles} vehicles "
-                    f"of capacity {self.capacity / self.demand_scale:g}"
+                    f"total demand {total / self.demand_scale:g} exceeds {self.vehicles} vehicles"
+                    f"{size or f', which carry {self._room / self.demand_scale:g} in all'}"
                 )
 
     def _check_times(self, put: Any) -> None:
         n = self.n
         if not 0 <= self.depot < n:
             raise InstanceError(f"depot {self.depot} is not one of the nodes 0 .. {n - 1}")
-        put("service_time", service_times(self.service_time, n, self.depot))
+        put("service_time", service_times(self.service_time, n, self.depots))
         if isinstance(self.service_time, np.ndarray):
             put("service_time", frozen(self.service_time))
         if self.durations is not None:
@@ -261,7 +285,7 @@ class Instance:
 
     @property
     def _has_times(self) -> bool:
-        given = (self.windows, self.release, self.max_duration)
+        given = (self.windows, self.release, self.max_duration, self.fleet)
         return isinstance(self.service_time, np.ndarray) or any(one is not None for one in given)
 
     def _check_path(self, put: Any) -> None:
@@ -329,6 +353,34 @@ class Instance:
         return len(shape)
 
     @property
+    def depots(self) -> Ints:
+        """The nodes where vehicles start, in ascending order.
+
+        >>> import drhg
+        >>> two = [drhg.VehicleType(depot=0), drhg.VehicleType(depot=2)]
+        >>> drhg.vrp(xy=[[0, 0], [0, 3], [4, 0]], vehicles=two).depots.tolist()
+        [0, 2]
+        """
+        places = [self.depot] if self.fleet is None else [one.depot for one in self.fleet]
+        return np.unique(np.array(places, np.int64))
+
+    @property
+    def customers(self) -> Ints:
+        """All nodes but the depots."""
+        return np.setdiff1d(np.arange(self.n), self.depots)
+
+    @property
+    def _room(self) -> int:
+        """What all vehicles carry together."""
+        assert self.capacity is not None
+        assert self.vehicles is not None
+        if self.fleet is None:
+            return self.vehicles * self.capacity
+        counts = counts_of(self.fleet, self.n).tolist()
+        each = [round((one.capacity or 0) * self.demand_scale) for one in self.fleet]
+        return sum(count * room for count, room in zip(counts, each, strict=True))
+
+    @property
     def is_cvrp(self) -> bool:
         return self.demand is not None
 
@@ -365,7 +417,7 @@ class Instance:
         if isinstance(self.service_time, np.ndarray):
             return self.service_time
         services = np.full(self.n, self.service_time)
-        services[self.depot] = 0.0
+        services[self.depots] = 0.0
         return services
 
     @property
@@ -386,6 +438,8 @@ class Instance:
     @property
     def integral(self) -> bool:
         """Whether every distance is a whole number, so that costs are integers."""
+        if any(not isinstance(one.fixed_cost, int) for one in self.fleet or ()):
+            return False
         if self.matrix is not None:
             return bool(np.issubdtype(self.matrix.dtype, np.integer))
         return self.metric.rounded

@@ -8,6 +8,7 @@ import numpy as np
 
 from drhg.errors import SolutionError
 from drhg.problem.arguments import Floats, Ints, from_zero
+from drhg.problem.fleet import kinds_of, kinds_of_routes
 from drhg.problem.instance import Instance, an_instance
 from drhg.problem.solution import Solution, a_solution
 
@@ -53,14 +54,29 @@ def schedule(instance: Instance, solution: Solution) -> list[RouteSchedule]:
             raise SolutionError(
                 f"route {number} names {from_zero(int(outside[0]))}, which does not exist"
             )
-    services, opens, closes = instance.services, instance.opens, instance.closes
-    return [_walked(instance, route, services, opens, closes) for route in solution.routes]
+    services, opens, closes = instance.services, instance.opens.copy(), instance.closes.copy()
+    if not instance.is_cvrp:
+        return [_walked(instance, route, services, opens, closes) for route in solution.routes]
+    kinds = kinds_of(instance)
+    found = []
+    for route, k in zip(solution.routes, kinds_of_routes(instance, solution), strict=True):
+        depot = int(kinds.depot[k])
+        opens[depot], closes[depot] = kinds.opens[k], kinds.closes[k]
+        found.append(_walked(instance, route, services, opens, closes, depot))
+    return found
 
 
 def _walked(
-    instance: Instance, route: Ints, services: Floats, opens: Floats, closes: Floats
+    instance: Instance,
+    route: Ints,
+    services: Floats,
+    opens: Floats,
+    closes: Floats,
+    depot: int | None = None,
 ) -> RouteSchedule:
-    nodes = _stops(instance, route)
+    home = route[:1] if depot is None else np.array([depot])
+    front = home[:0] if depot is None else home
+    nodes = np.concatenate([front, route, home if instance.returns else home[:0]])
     legs = np.asarray(instance.distance(nodes[:-1], nodes[1:]), np.float64)
     times = np.asarray(instance.travel_time(nodes[:-1], nodes[1:]), np.float64).tolist()
     first, last = opens[nodes].tolist(), closes[nodes].tolist()
@@ -87,13 +103,6 @@ def _walked(
         load=np.cumsum(demand[nodes]) / instance.demand_scale,
         distance=np.concatenate([[0.0], np.cumsum(legs)]),
     )
-
-
-def _stops(instance: Instance, route: Ints) -> Ints:
-    """The nodes of a route with the places where it begins and ends."""
-    home = np.array([instance.depot]) if instance.is_cvrp else route[:1]
-    front = home if instance.is_cvrp else home[:0]
-    return np.concatenate([front, route, home if instance.returns else home[:0]])
 
 
 def _delay(

@@ -6,17 +6,21 @@ Time windows, travel and service times, release times, open routes and paths are
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from drhg.errors import InstanceError
-from drhg.problem.arguments import LARGEST_EXACT, Floats, array_argument, real_number, shown
+from drhg.problem.arguments import LARGEST_EXACT, Floats, Ints, array_argument, real_number, shown
+from drhg.problem.fleet import Kinds, kinds_of
 from drhg.problem.tolerances import CHECK_SLACK
 
 if TYPE_CHECKING:
     from drhg.problem.instance import Instance
+
+Flags: TypeAlias = npt.NDArray[np.bool_]
 
 SHOWN = 20  # faults that one error names
 
@@ -31,6 +35,7 @@ VARIANTS = {
     "path": "paths",
     "fixed": "fixed edges of routes",
     "locks": "locks",
+    "fleet": "several depots or types of vehicles",
 }
 
 
@@ -52,6 +57,7 @@ def variants_of(instance: Instance) -> list[str]:
         "path": not instance.is_cvrp and not instance.returns,
         "fixed": instance.is_cvrp and bool(instance.fixed_edges),
         "locks": instance.locks is not None,
+        "fleet": instance.fleet is not None,
     }
     return [name for name, present in asked.items() if present]
 
@@ -72,7 +78,7 @@ def not_known(who: str, instance: Instance, known: Collection[str] = ()) -> str 
 # --- fields as they are given ---------------------------------------------------------------------
 
 
-def service_times(values: Any, n: int, depot: int) -> float | Floats:
+def service_times(values: Any, n: int, depots: Ints) -> float | Floats:
     """One number if all customers have the same, else an array (n,), negative ones included."""
     try:
         is_array = np.ndim(values) > 0
@@ -81,9 +87,10 @@ def service_times(values: Any, n: int, depot: int) -> float | Floats:
     if not is_array:
         return real_number("service_time", values, 0.0)
     services = _numbers("service_time", values, (n,))
-    if services[depot] != 0.0:
-        raise InstanceError(f"service_time of the depot must be 0, not {services[depot]:g}")
-    others = np.delete(services, depot)
+    for service in services[depots]:
+        if service != 0.0:
+            raise InstanceError(f"service_time of the depot must be 0, not {service:g}")
+    others = np.delete(services, depots)
     if len(others) and others[0] >= 0.0 and (others == others[0]).all():
         return float(others[0])
     return services if len(others) else 0.0
@@ -133,14 +140,14 @@ def refuse_impossible_times(instance: Instance) -> None:
 
 def _impossible(instance: Instance) -> Iterator[str]:
     """For every node the first reason why it cannot be served."""
-    depot, services = instance.depot, instance.services
+    depots, services = instance.depots, instance.services
     bad = services < 0.0
     for i in np.flatnonzero(bad):
         yield f"{instance.called(i)} has the negative service_time {services[i]:g}"
     release = np.zeros(instance.n) if instance.release is None else instance.release
     for i in np.flatnonzero(release < 0.0):
         yield f"{instance.called(i)} has the negative release {release[i]:g}"
-    if release[depot] > 0.0:
+    if (release[depots] > 0.0).any():
         yield "release of the depot must be 0: only customers wait for what is released"
     opens, closes = instance.opens, instance.closes
     for i in np.flatnonzero(opens > closes):
@@ -148,45 +155,81 @@ def _impossible(instance: Instance) -> Iterator[str]:
             f"{closes[i]:g}"
         )
     bad |= (opens > closes) | (release < 0.0)
-    if bad[depot]:
+    if bad[depots].any():
         return
-    starts, ends = opens[depot], closes[depot]
-    horizon = f"the depot's window, {starts:g} to {ends:g}"
-    outside = (closes < starts) | (opens > ends)
-    for i in np.flatnonzero(outside & ~bad):
-        yield f"{instance.called(i)} has a window, {opens[i]:g} to {closes[i]:g}, outside {horizon}"
-    bad |= outside
-    late = beyond(release, ends)
-    for i in np.flatnonzero(late & ~bad):
-        yield f"{instance.called(i)} has the release {release[i]:g}, beyond {horizon}"
-    bad |= late
-    nodes = np.arange(instance.n)
+    kinds = kinds_of(instance)
+    if instance.fleet is None:
+        yield from _beyond_reach(instance, kinds, 0, bad).values()
+        return
+    outside = [k for k in range(len(kinds.depot)) if kinds.opens[k] > kinds.closes[k]]
+    for k in outside:
+        yield f"the shift of vehicles[{k}] lies outside the window of its depot"
+    if outside:
+        return
+    reasons = [_beyond_reach(instance, kinds, k, bad) for k in range(len(kinds.depot))]
+    for i in [i for i in instance.customers.tolist() if all(i in reason for reason in reasons)]:
+        yield f"no vehicle can serve {instance.called(i)}; of the first, {reasons[0][i]}"
+
+
+def _beyond_reach(instance: Instance, kinds: Kinds, k: int, bad: Flags) -> dict[int, str]:
+    """The customers whom vehicles of a kind cannot serve, each with the first reason."""
+    opens, closes, services = instance.opens, instance.closes, instance.services
+    release = np.zeros(instance.n) if instance.release is None else instance.release
+    depot, starts, ends = int(kinds.depot[k]), kinds.opens[k], kinds.closes[k]
+    what = "the depot's window" if instance.fleet is None else "its hours"
+    horizon = f"{what}, {starts:g} to {ends:g}"
+    found: dict[int, str] = {}
+    asked = ~bad
+    asked[instance.depots] = False
+
+    def note(late: Flags, reason: Callable[[int], str]) -> None:
+        found.update({i: reason(i) for i in np.flatnonzero(late & asked).tolist()})
+        asked[late] = False
+
+    called = instance.called
+    if instance.fleet is not None:
+        demand = instance.demand
+        assert demand is not None
+        room, scale = kinds.capacity[k], instance.demand_scale
+        note(
+            demand > room,
+            lambda i: f"{called(i)} demands {demand[i] / scale:g}, more than its {room / scale:g}",
+        )
+    note(
+        (closes < starts) | (opens > ends),
+        lambda i: f"{called(i)} has a window, {opens[i]:g} to {closes[i]:g}, outside {horizon}",
+    )
+    note(
+        beyond(release, ends),
+        lambda i: f"{called(i)} has the release {release[i]:g}, beyond {horizon}",
+    )
     leaves = np.maximum(starts, release)
-    there = instance.travel_time(depot, nodes)
-    late = beyond(leaves + there, closes) & (nodes != depot)
-    for i in np.flatnonzero(late & ~bad):
-        yield (
-            f"{instance.called(i)} cannot be reached before {leaves[i] + there[i]:g}, its window "
+    there = instance.travel_time(depot, np.arange(instance.n))
+    note(
+        beyond(leaves + there, closes),
+        lambda i: (
+            f"{called(i)} cannot be reached before {leaves[i] + there[i]:g}, its window "
             f"closes at {closes[i]:g}"
+        ),
+    )
+    back = np.zeros(instance.n)
+    if instance.returns:
+        back = instance.travel_time(np.arange(instance.n), depot)
+        done = np.maximum(leaves + there, opens) + services + back
+        note(
+            beyond(done, ends),
+            lambda i: (
+                f"from {called(i)} the depot cannot be reached before {done[i]:g}, it closes "
+                f"at {ends:g}"
+            ),
         )
-    bad |= late
-    bad[depot] = True
-    back = instance.travel_time(nodes, depot) if instance.returns else np.zeros(instance.n)
-    done = np.maximum(leaves + there, opens) + services + back
-    late = beyond(done, ends) if instance.returns else np.zeros(instance.n, bool)
-    for i in np.flatnonzero(late & ~bad):
-        yield (
-            f"from {instance.called(i)} the depot cannot be reached before {done[i]:g}, it closes "
-            f"at {ends:g}"
-        )
-    bad |= late
-    if instance.max_duration is not None:
-        alone = there + services + back
-        for i in np.flatnonzero(beyond(alone, instance.max_duration) & ~bad):
-            yield (
-                f"a route to {instance.called(i)} alone takes {alone[i]:g}, max_duration is "
-                f"{instance.max_duration:g}"
-            )
+    longest = kinds.max_duration[k]
+    alone = there + services + back
+    note(
+        beyond(alone, longest),
+        lambda i: f"a route to {called(i)} alone takes {alone[i]:g}, max_duration is {longest:g}",
+    )
+    return found
 
 
 def beyond(times: Floats, limits: Floats | float) -> Any:

@@ -261,7 +261,7 @@ def _worth_searching(incumbent: Incumbent) -> bool:
 def _is_trivial(instance: Instance) -> bool:
     """Whether there is only one solution."""
     if instance.is_cvrp:
-        return instance.n <= 2
+        return instance.n <= 2 and instance.fleet is None
     if instance.rich:
         return instance.n == 1 or (instance.n == 2 and (instance.symmetric or instance.returns))
     return instance.n <= TRIVIAL
@@ -300,7 +300,7 @@ def _result(incumbent: Incumbent, seed: int, method: str) -> Result:
     for route in solution.routes:
         visited[route] = True
     if instance.is_cvrp:
-        visited[instance.depot] = True
+        visited[instance.depots] = True
     unplaced = tuple(int(i) for i in np.flatnonzero(~visited))
     status, warnings = incumbent.status, list(incumbent.warnings)
     if unplaced:

@@ -13,7 +13,16 @@ import numpy.typing as npt
 from drhg.errors import DrhgError
 from drhg.hypergraph.plan import Index
 from drhg.kernels.space import space_of
-from drhg.problem import Floats, Instance, Ints, Solution, cost
+from drhg.problem import (
+    Floats,
+    Instance,
+    Ints,
+    Solution,
+    cost,
+    kinds_of,
+    kinds_of_routes,
+    numbers_of_kinds,
+)
 from drhg.problem.resources import Resources, join, visit
 from drhg.problem.tolerances import CHECK_SLACK
 from drhg.search.routes.context import RouteLists
@@ -59,7 +68,7 @@ def piece_table(
     ([1, 2], [1])
     """
     hidden = np.zeros(instance.n, np.bool_)
-    hidden[instance.depot] = True
+    hidden[instance.depots] = True
     for sequence in locked:
         hidden[np.asarray(sequence[1:], np.int64)] = True
     times = np.zeros((0, 0)) if instance.durations is None else instance.durations
@@ -79,7 +88,7 @@ def pieces_of(instance: Instance, locked: Sequence[Sequence[int]] = ()) -> Piece
     n, demand = instance.n, instance.demand
     release = np.full(n, -np.inf)
     if instance.release is not None:
-        waits = instance.release > instance.opens[instance.depot]
+        waits = instance.release > kinds_of(instance).opens.min()
         release[waits] = instance.release[waits]
     pieces = Pieces(
         tail=np.arange(n, dtype=np.int32),
@@ -93,18 +102,14 @@ def pieces_of(instance: Instance, locked: Sequence[Sequence[int]] = ()) -> Piece
 
 
 def fleet_of(instance: Instance) -> Vehicles:
-    """The vehicles of an instance, all of one kind."""
-    depot, longest = instance.depot, instance.max_distance
-    duration = instance.max_duration
+    """The vehicles of an instance."""
+    kinds = kinds_of(instance)
+    count, place = len(kinds.depot), kinds.depot.astype(np.int32)
     return Vehicles(
-        start=np.array([depot], np.int32), end=np.array([depot], np.int32),
-        returns=np.array([instance.returns]), capacity=np.array([instance.capacity], np.int64),
-        departs=instance.opens[[depot]], front=np.zeros(1), latest=np.array([np.inf]),
-        back=instance.closes[[depot]],
-        max_length=np.array([np.inf if longest is None else longest]),
-        max_duration=np.array([np.inf if duration is None else duration]),
-        fixed=np.zeros(1),
-        number=np.array([instance.n if instance.vehicles is None else instance.vehicles]),
+        start=place, end=place, returns=np.full(count, instance.returns), capacity=kinds.capacity,
+        departs=kinds.opens, front=np.zeros(count), latest=np.full(count, np.inf),
+        back=kinds.closes, max_length=kinds.max_distance, max_duration=kinds.max_duration,
+        fixed=kinds.fixed, number=kinds.number,
     )  # fmt: skip
 
 
@@ -215,17 +220,16 @@ class PieceContext:
         alone = all(len(route) == 1 for route in start.routes)
         return self.lists(Solution([]) if alone else start)
 
-    def lists(self, solution: Solution, kinds: Index | None = None) -> RouteLists:
-        """A plan as lists; kinds are needed if there are several."""
+    def lists(self, solution: Solution) -> RouteLists:
+        """A plan as lists."""
         known = np.zeros(self.task.instance.n, np.bool_)
         known[self.table.heads] = True
         routes = [route[known[route]] for route in solution.routes]
         order = np.concatenate([np.zeros(0, np.int64), *routes]).astype(np.int32)
         ends = np.cumsum([len(route) for route in routes]).astype(np.int32)
-        kinds = np.zeros(len(ends), np.int32) if kinds is None else kinds
+        kinds = kinds_of_routes(self.task.instance, solution).astype(np.int32)
         absent = np.setdiff1d(self.table.heads, order)
         total = float(cost(self.task.instance, solution)) + self.inside(absent)
-        total += float(self.table.vehicles.fixed[kinds].sum())
         return RouteLists(order, ends, absent, total, kinds)
 
     def inside(self, heads: Ints) -> float:
@@ -247,7 +251,9 @@ class PieceContext:
                 np.concatenate([self.sequences.get(i, np.array([i])) for i in route.tolist()])
                 for route in routes
             ]
-        return Solution(routes)
+        if self.task.instance.fleet is None:
+            return Solution(routes)
+        return Solution(routes, numbers_of_kinds(self.task.instance, plan.kinds))
 
     def part(self, plan: RouteLists, chosen: Index, absent: Ints, parts: int) -> PiecePart:
         """Some routes as one of so many parts, which share what is left of the fleet."""

@@ -37,7 +37,16 @@ if TYPE_CHECKING:
     from drhg.search.strategy import Budget, Snapshot, Task
 
 
-RICH = ("asymmetric", "durations", "services", "windows", "release", "max_duration", "open")
+RICH = (
+    "asymmetric",
+    "durations",
+    "services",
+    "windows",
+    "release",
+    "max_duration",
+    "open",
+    "fleet",
+)
 LOCKED = ("fixed", "locks")
 
 

@@ -1,0 +1,217 @@
+"""Several depots and types of vehicles: fields, the checker against a slow walk, the search."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from drhg import InstanceError, Solution, SolutionError, VehicleType, check, cost, schedule, vrp
+from drhg.files import from_json, to_json
+from drhg.problem import Instance, kinds_of_routes, variants_of, vehicle_called
+
+TOWN = [[0, 0], [100, 0], [0, 30], [40, 30], [100, 40], [60, 0]]
+VAN = VehicleType(name="van", count=2, capacity=10, fixed_cost=50)
+TRUCK = VehicleType(name="truck", count=1, capacity=25, fixed_cost=90, depot=1, shift=(10, 400))
+
+
+def town(*fleet: VehicleType, **more: object) -> Instance:
+    given = {"xy": TOWN, "demand": [0, 0, 6, 6, 7, 8], "vehicles": fleet or (VAN, TRUCK)}
+    return vrp(**(given | more))  # type: ignore[arg-type]
+
+
+def random_fleet(rng: np.random.Generator, n: int) -> Instance:
+    """Up to three types at up to two depots; every customer can be served by some of them."""
+    xy = rng.integers(0, 60, (n, 2)).astype(float)
+    depots = int(rng.integers(1, 3)) if n > 2 else 1
+    demand = rng.integers(0, 10, n)
+    demand[:depots] = 0
+    timed = rng.random() < 0.5
+    fleet = []
+    for i in range(int(rng.integers(depots, 4))):
+        fleet.append(
+            VehicleType(
+                name=f"type{i}" if rng.random() < 0.5 else "",
+                count=None if i == 0 else int(rng.integers(1, 4)),
+                capacity=int(rng.integers(10, 26)),
+                fixed_cost=int(rng.integers(0, 60)) if rng.random() < 0.7 else 0.0,
+                depot=i % depots,
+                shift=(int(rng.integers(0, 40)), int(rng.integers(250, 400))) if timed else None,
+                max_distance=int(rng.integers(180, 300)) if i and rng.random() < 0.3 else None,
+                max_duration=int(rng.integers(200, 300)) if i and rng.random() < 0.3 else None,
+            )
+        )
+    windows = None
+    if timed:
+        opens = rng.integers(0, 100, n)
+        windows = np.stack((opens, opens + rng.integers(150, 200, n)), axis=1)
+        windows[:depots] = 0, 500
+    return vrp(
+        xy=xy, metric="EUC_2D", demand=demand, vehicles=fleet, windows=windows,
+        service_time=np.where(np.arange(n) < depots, 0, rng.integers(0, 9, n)),
+        returns=bool(rng.random() < 0.8),
+    )  # fmt: skip
+
+
+def type_of(instance: Instance, vehicle: int) -> VehicleType:
+    """The type of a vehicle, by counting."""
+    assert instance.fleet is not None
+    every = [one for one in instance.fleet for _ in range(one.count or instance.n)]
+    return every[vehicle - 1]
+
+
+def walked(instance: Instance, route: list[int], one: VehicleType) -> float:
+    """What a route of a vehicle costs, by walking it at every departure; inf if not allowed."""
+    demand = instance.demand
+    assert demand is not None
+    assert one.depot is not None
+    stops = [one.depot, *route, *([one.depot] if instance.returns else [])]
+    way = sum(instance.distance(a, b) for a, b in itertools.pairwise(stops))
+    service = sum(instance.services[i] for i in route)
+    if sum(demand[i] for i in route) > (one.capacity or 0):
+        return np.inf
+    if one.max_distance is not None and way + service > one.max_distance:
+        return np.inf
+    starts, ends = one.shift or (0.0, np.inf)
+    starts = max(starts, instance.opens[one.depot])
+    ends = min(ends, instance.closes[one.depot])
+    for leave in np.arange(starts, starts + 300 if np.isfinite(ends) else starts + 1):
+        time, fits = leave, True
+        for a, b in itertools.pairwise(stops):
+            time += instance.distance(a, b)
+            if b == one.depot:
+                fits &= time <= ends
+            else:
+                time = max(time, instance.opens[b])
+                fits &= time <= instance.closes[b]
+                time += instance.services[b]
+        if fits and (one.max_duration is None or time - leave <= one.max_duration):
+            return way + one.fixed_cost
+    return np.inf
+
+
+# --- fields ---------------------------------------------------------------------------------------
+
+
+def test_a_fleet_says_depots_capacities_and_numbers() -> None:
+    here = town()
+    assert here.depots.tolist() == [0, 1]
+    assert here.customers.tolist() == [2, 3, 4, 5]
+    assert (here.vehicles, here.capacity, here.depot) == (3, 25, 0)
+    assert variants_of(here) == ["fleet"]
+    assert [vehicle_called(here, v) for v in (1, 2, 3)] == ["van 1", "van 2", "truck"]
+    plan = Solution([[4, 5], [2], [3]], vehicles=[3, 1, 2])
+    assert kinds_of_routes(here, plan).tolist() == [1, 0, 0]
+    assert check(here, plan) == []
+    assert (
+        from_json(to_json(here)) == here == copy.deepcopy(here) == pickle.loads(pickle.dumps(here))
+    )
+    assert replace(here, name="again").fleet == here.fleet
+    common = vrp(xy=TOWN, demand=[0, 0, 1, 1, 1, 0.5], capacity=2.5, depot=1,
+                 vehicles=[VehicleType(count=1), VehicleType(depot=0, capacity=1.25)])  # fmt: skip
+    assert common.fleet is not None
+    assert [(one.depot, one.capacity) for one in common.fleet] == [(1, 2.5), (0, 1.25)]
+    assert (common.demand_scale, common.capacity, common.vehicles) == (100, 250, 7)
+
+
+def test_wrong_fields_are_named() -> None:
+    for field, value, words in (
+        ("count", 0, "count must be a whole number of at least 1"),
+        ("capacity", 0, "capacity must be positive"),
+        ("capacity", "big", "capacity must be a finite number"),
+        ("fixed_cost", -1, "fixed_cost must be a finite number >= 0"),
+        ("depot", -1, "depot must be a whole number of at least 0"),
+        ("shift", 5, "shift must be two times"),
+        ("shift", (9, 5), "shift must not end before it starts"),
+        ("shift", (float("nan"), 5), "the start of a shift must be a finite number"),
+        ("max_distance", -2, "max_distance must be"),
+        ("max_duration", float("inf"), "max_duration must be"),
+        ("name", 3, "name of a vehicle type must be text"),
+    ):
+        with pytest.raises(InstanceError, match=words):
+            VehicleType(**{field: value})  # type: ignore[arg-type]
+    for given, words in (
+        ({"vehicles": [3]}, r"vehicles\[0\] must be a drhg.VehicleType"),
+        ({"vehicles": []}, "vehicles must have at least one type"),
+        ({"vehicles": "van"}, "vehicles must be a number or a list"),
+        ({"vehicles": [VAN, VAN]}, "two types of vehicles are called 'van'"),
+        ({"vehicles": [VehicleType()]}, "demand given, but no capacity"),
+        ({"vehicles": [replace(VAN, depot=9)]}, r"vehicles\[0\]: depot 9 is not one of"),
+        ({"vehicles": [replace(VAN, depot=2)]}, r"the depot, node 2 .* has a demand"),
+        ({"vehicles": [VAN]}, "total demand 27 exceeds 2 vehicles, which carry 20 in all"),
+        ({"demand": [0, 0, 26, 1, 1, 1]}, "demands 26, more than the capacity 25"),
+        ({"service_time": [0, 3, 1, 1, 1, 1]}, "service_time of the depot must be 0, not 3"),
+    ):
+        with pytest.raises(InstanceError, match=words):
+            town(**given)  # type: ignore[arg-type]
+    with pytest.raises(InstanceError, match="vehicles is 4, but the fleet has 3"):
+        replace(town(), vehicles=4)
+    with pytest.raises(InstanceError, match="locks and fixed edges are for vehicles that are all"):
+        replace(town(), fixed_edges=((2, 3),))
+
+
+def test_customers_whom_no_vehicle_can_serve_are_named() -> None:
+    day = np.array([[0, 500]] * 6)
+    day[4] = [0, 30]
+    with pytest.raises(InstanceError, match=r"no vehicle can serve node 4 .*; of the first"):
+        town(windows=day)
+    with pytest.raises(InstanceError, match=r"the shift of vehicles\[0\] lies outside the window"):
+        town(replace(VAN, shift=(600, 700)), TRUCK, windows=np.array([[0, 500]] * 6))
+    with pytest.raises(InstanceError, match=r"no vehicle can serve node 2 .* demands 12"):
+        town(VAN, replace(TRUCK, shift=(0, 90)), demand=[0, 0, 12, 1, 1, 1])
+
+
+# --- the checker ----------------------------------------------------------------------------------
+
+
+def test_violations_are_named_with_their_vehicle() -> None:
+    here = town()
+    assert cost(here, Solution([[2]], [1])) == 60 + 50
+    assert cost(here, Solution([[4, 5]], [3])) == pytest.approx(40 + np.hypot(40, 40) + 40 + 90)
+    assert check(here, Solution([[2, 3], [4, 5]], [2, 3])) == [
+        "route 1 of vehicle van 2 carries 12, capacity is 10"
+    ]
+    assert "the plan does not say which vehicle" in check(here, Solution([[2], [3], [4, 5]]))[0]
+    with pytest.raises(SolutionError, match="the plan does not say which vehicle"):
+        cost(here, Solution([[2]]))
+    assert "vehicle 4 drives route 1, but there are only 3" in (
+        check(here, Solution([[2], [3], [4, 5]], [4, 1, 3]))
+    )
+    assert check(here, Solution([[2, 1], [3], [4, 5]], [2, 1, 3])) == [
+        "the depot, node 1 (counted from 0), stands inside a route"
+    ]
+    late = town(VAN, replace(TRUCK, shift=(10, 130), max_distance=120, max_duration=115))
+    assert check(late, Solution([[2], [3], [4, 5]], [1, 2, 3])) == [
+        "route 3 of vehicle truck is 136.569 long, allowed is 120",
+        "route 3 of vehicle truck is back at 146.569, the depot closes at 130",
+        "route 3 of vehicle truck takes 136.569, allowed is 115",
+    ]
+    assert schedule(late, Solution([[4]], [3]))[0].departure[0] == 10.0
+    assert schedule(late, Solution([[4]], [3]))[0].nodes.tolist() == [1, 4, 1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_checker_agrees_with_the_walk(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    broken = 0
+    for _ in range(40):
+        here = random_fleet(rng, int(rng.integers(2, 9)))
+        order = rng.permutation(here.customers)
+        routes = np.split(order, np.flatnonzero(rng.random(len(order) - 1) < 0.2) + 1)
+        assert here.vehicles is not None
+        drivers = rng.choice(np.arange(1, here.vehicles + 1), len(routes), replace=False)
+        plan = Solution(routes, drivers.tolist())
+        prices = [
+            walked(here, route.tolist(), type_of(here, vehicle))
+            for route, vehicle in zip(plan.routes, plan.vehicles or (), strict=True)
+        ]
+        found = check(here, plan)
+        assert bool(found) == np.isinf(prices).any(), found
+        if not found:
+            assert cost(here, plan) == sum(prices)
+        broken += bool(found)
+    assert 5 < broken < 38
