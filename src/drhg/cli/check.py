@@ -13,6 +13,7 @@ from drhg.cli.inputs import (
     Columns,
     Depot,
     Durations,
+    FleetTable,
     InstanceFile,
     Matrix,
     MaxDistance,
@@ -50,6 +51,7 @@ def check(
     speed: Speed = None,
     max_duration: MaxDuration = None,
     open: Open = False,
+    fleet: FleetTable = None,
     format: Annotated[
         Format,
         typer.Option("-f", "--format", metavar="table|json", help="How to print the verdict."),
@@ -60,7 +62,16 @@ def check(
     from drhg.files.messages import in_file_numbers
 
     table = table_options(
-        capacity, max_distance, depot, columns, matrix, durations, speed, max_duration, open
+        capacity,
+        max_distance,
+        depot,
+        columns,
+        matrix,
+        durations,
+        speed,
+        max_duration,
+        open,
+        fleet,
     )
     task, answer = read_both(instance, solution, table)
     assert answer is not None

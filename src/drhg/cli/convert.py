@@ -13,6 +13,7 @@ from drhg.cli.inputs import (
     Columns,
     Depot,
     Durations,
+    FleetTable,
     Matrix,
     MaxDistance,
     MaxDuration,
@@ -74,13 +75,23 @@ def convert(
     speed: Speed = None,
     max_duration: MaxDuration = None,
     open: Open = False,
+    fleet: FleetTable = None,
 ) -> None:
     """Convert problems, with their solutions, from one format to another."""
     from drhg.files import stem, write_instance, write_solution
     from drhg.files.research import FORMATS, write_many
 
     table = table_options(
-        capacity, max_distance, depot, columns, matrix, durations, speed, max_duration, open
+        capacity,
+        max_distance,
+        depot,
+        columns,
+        matrix,
+        durations,
+        speed,
+        max_duration,
+        open,
+        fleet,
     )
     apart({path: "read, too" for path in [*inputs, *([of] if of else [])]}, {"OUT": output})
     if of is not None:

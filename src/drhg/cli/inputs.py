@@ -74,6 +74,12 @@ Fleet: TypeAlias = Annotated[
     typer.Option("--vehicles", min=1, metavar="K",
                  help="At most so many routes (CVRP), whatever the file says."),
 ]  # fmt: skip
+FleetTable: TypeAlias = Annotated[
+    Path | None,
+    option(TABLE, "--fleet", metavar="FILE",
+           help="A table of vehicles (.csv), a row per type: name, count, capacity, fixed cost, "
+                "depot, start, end, max distance, max duration."),
+]  # fmt: skip
 
 
 def table_options(
@@ -86,12 +92,14 @@ def table_options(
     speed: float | None = None,
     max_duration: str | None = None,
     open: bool = False,
+    fleet: Path | None = None,
 ) -> dict[str, Any]:
     """What was said about a table, as keyword arguments of `drhg.read_table`."""
     given = {
         "capacity": capacity, "max_distance": max_distance, "depot": depot, "matrix": matrix,
         "columns": columns_of(columns), "durations": durations, "speed": speed,
         "max_duration": _time(max_duration), "returns": False if open else None,
+        "fleet": fleet,
     }  # fmt: skip
     return {name: value for name, value in given.items() if value is not None}
 

@@ -14,6 +14,7 @@ from drhg.cli.inputs import (
     Columns,
     Depot,
     Durations,
+    FleetTable,
     Matrix,
     MaxDistance,
     MaxDuration,
@@ -76,6 +77,7 @@ def plot(
     speed: Speed = None,
     max_duration: MaxDuration = None,
     open: Open = False,
+    fleet: FleetTable = None,
     gantt: Annotated[
         bool, typer.Option("--gantt", help="Routes over time: driving, waiting, serving.")
     ] = False,
@@ -130,7 +132,16 @@ def plot(
     else:
         assert instance is not None
         table = table_options(
-            capacity, max_distance, depot, columns, matrix, durations, speed, max_duration, open
+            capacity,
+            max_distance,
+            depot,
+            columns,
+            matrix,
+            durations,
+            speed,
+            max_duration,
+            open,
+            fleet,
         )
         task, answer = read_both(instance, solution, table)
         with blaming(_with_folder(picture)):

@@ -319,13 +319,16 @@ def print_routes(result: Result, stderr: bool = False) -> None:
 
     instance = result.instance
     timed = knows_times(instance)
+    named = result.solution.vehicles is not None
     headings = [
-        "route", "stops", *(["load"] if instance.is_cvrp else []), "length",
+        "route", *(["vehicle"] if named else []), "stops",
+        *(["load"] if instance.is_cvrp else []), "length",
         *(["time"] if timed else []), "first", "last",
     ]  # fmt: skip
     rows = [
         [
-            f"{row.route}", f"{row.stops:,}", *([f"{row.load:g}"] if instance.is_cvrp else []),
+            f"{row.route}", *([escape(row.vehicle or "")] if named else []),
+            f"{row.stops:,}", *([f"{row.load:g}"] if instance.is_cvrp else []),
             _length(instance, row.distance),
             *([str(shown_time(instance, row.duration or 0.0))] if timed else []),
             escape(row.first), escape(row.last),

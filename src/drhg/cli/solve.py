@@ -16,6 +16,7 @@ from drhg.cli.inputs import (
     Columns,
     Depot,
     Durations,
+    FleetTable,
     Matrix,
     MaxDistance,
     MaxDuration,
@@ -176,6 +177,7 @@ def solve(
     speed: Speed = None,
     max_duration: MaxDuration = None,
     open: Open = False,
+    fleet: FleetTable = None,
     threads: Threads = None,
     jobs: Jobs = None,
     ray: RayAddress = None,
@@ -197,7 +199,16 @@ def solve(
         "method": _method(method, config, settings or []),
     }  # fmt: skip
     table = table_options(
-        capacity, max_distance, depot, columns, matrix, durations, speed, max_duration, open
+        capacity,
+        max_distance,
+        depot,
+        columns,
+        matrix,
+        durations,
+        speed,
+        max_duration,
+        open,
+        fleet,
     )
     options = SolveOptions(
         search, start, vehicles, table, output, trace, plot, map, routes, format, quiet

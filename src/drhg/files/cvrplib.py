@@ -19,7 +19,7 @@ _COST = re.compile(r"[Cc]ost[ \t]*:?[ \t]*(.*)")
 def parse_sol(text: str | bytes, instance: Instance, *, file: str | None = None) -> Solution:
     """The routes of a CVRPLIB .sol text ('Route #1: 3 1', 'Cost 12'); nodes count from 0.
 
-    Where locks name vehicles, a route's number is its vehicle's, and it may be empty.
+    Where vehicles differ or locks name them, a route has its vehicle's number, and may be empty.
     """
     routes: list[list[int]] = []
     ended = False
@@ -39,8 +39,13 @@ def parse_sol(text: str | bytes, instance: Instance, *, file: str | None = None)
                 ended = True
             elif line:
                 fail(f"neither 'Route #{len(routes) + 1}: ...' nor 'Cost ...'", number)
-    named = instance.locks is not None and instance.locks.vehicles > 0
-    return Solution(routes, range(1, len(routes) + 1) if named else None)
+    return Solution(routes, range(1, len(routes) + 1) if _named(instance) else None)
+
+
+def _named(instance: Instance) -> bool:
+    """Whether it matters which vehicle drives which route."""
+    locked = instance.locks is not None and instance.locks.vehicles > 0
+    return locked or instance.fleet is not None
 
 
 def _sol_node(word: str, n: int, line: int) -> int:
@@ -52,8 +57,7 @@ def _sol_node(word: str, n: int, line: int) -> int:
 def format_sol(instance: Instance, solution: Solution, cost: Cost | None = None) -> str:
     """Routes as CVRPLIB .sol text; `cost` is recomputed unless given."""
     shown = problem.cost(instance, solution) if cost is None else cost
-    named = instance.locks is not None and instance.locks.vehicles > 0
-    vehicles = (named and solution.vehicles) or range(1, len(solution.routes) + 1)
+    vehicles = (_named(instance) and solution.vehicles) or range(1, len(solution.routes) + 1)
     driven = dict(zip(vehicles, solution.routes, strict=True))
     nothing = np.zeros(0, np.int64)
     every = (driven.get(vehicle, nothing) for vehicle in range(1, max(vehicles, default=0) + 1))

@@ -11,12 +11,20 @@ from drhg.files.json import instance_from_fields, load_json, to_json
 from drhg.files.messages import errors_as, fail, quoted
 from drhg.files.routes import name_of_node, positions, route_rows, stops_of
 from drhg.files.sections import plain
-from drhg.problem import Cost, Instance, Metric, Solution, whole_demand
+from drhg.problem import (
+    Cost,
+    Instance,
+    Metric,
+    Solution,
+    depots_of_routes,
+    vehicle_called,
+    whole_demands,
+)
 
 _LIMITS = ("capacity", "vehicles", "max_distance", "comment")
 _MORE = (  # fields of the JSON format that say what else is asked
     "service_time", "durations", "windows", "release", "max_duration", "returns", "start", "end",
-    "fixed_edges", "locks",
+    "fixed_edges", "locks", "fleet",
 )  # fmt: skip
 
 
@@ -40,7 +48,7 @@ def degrees_of(instance: Instance) -> list[list[float]]:
 def _stop(instance: Instance, node: int) -> dict[str, Any]:
     row: dict[str, Any] = {"name": name_of_node(instance, node), "node": node}
     if instance.demand is not None:
-        if node == instance.depot:
+        if node in instance.depots:
             return row | {"kind": "depot"}
         row["demand"] = instance.demand[node].item() / instance.demand_scale
     return row | {"kind": "stop"}
@@ -55,6 +63,8 @@ def instance_to_geojson(instance: Instance) -> str:
     facts = {name: getattr(instance, name) for name in _LIMITS if getattr(instance, name)}
     more = json.loads(to_json(instance))
     facts |= {name: more[name] for name in _MORE if more.get(name) not in (None, [], 0.0)}
+    if instance.fleet is not None:
+        del facts["vehicles"]
     if instance.capacity is not None:
         facts["capacity"] = instance.capacity / scale
     found = {
@@ -106,12 +116,18 @@ def instance_from_geojson(data: bytes, *, file: str | None = None) -> Instance:
             for number, demand in enumerate(demands, start=1):
                 if demand is not None and not _is_real(demand):
                     fail(f"point {number}: the demand {quoted(str(demand))} is no number")
-            whole, most, scale = whole_demand(
-                [demand or 0 for demand in demands], facts["capacity"]
+            whole, most, scale = whole_demands(
+                [demand or 0 for demand in demands], facts["capacity"], _loads(facts.get("fleet"))
             )
             fields |= {"demand": whole.tolist(), "capacity": most, "demand_scale": scale,
                        "depot": home or 0}  # fmt: skip
         return instance_from_fields(fields)
+
+
+def _loads(fleet: Any) -> list[float]:
+    """The capacities in a list of types of vehicles; what else is wrong with it is told later."""
+    rows = [row for row in fleet if isinstance(row, dict)] if isinstance(fleet, list) else []
+    return [row["capacity"] for row in rows if _is_real(row.get("capacity"))]
 
 
 def solution_from_geojson(data: bytes, instance: Instance, *, file: str | None = None) -> Solution:
@@ -170,14 +186,15 @@ def solution_to_geojson(instance: Instance, solution: Solution, cost: Cost) -> d
     """
     spots = degrees_of(instance)
     features: list[dict[str, Any]] = []
+    depots = depots_of_routes(instance, solution) if instance.is_cvrp else None
     for row, route in zip(route_rows(instance, solution), solution.routes, strict=True):
         nodes = route.tolist()
-        ends = [instance.depot] if instance.is_cvrp else []
+        ends = [] if depots is None else [int(depots[row.route - 1])]
         path = [*ends, *nodes, *((ends or nodes[:1]) if instance.returns else [])]
         lines = _cut_at_date_line([spots[node] for node in path])
         about: dict[str, Any] = {"kind": "route", "route": row.route, "stops": row.stops}
         if solution.vehicles is not None:
-            about["vehicle"] = solution.vehicles[row.route - 1]
+            about |= _vehicle(instance, solution.vehicles[row.route - 1])
         if instance.is_cvrp:
             about["load"] = row.load
         geometry = (
@@ -190,11 +207,12 @@ def solution_to_geojson(instance: Instance, solution: Solution, cost: Cost) -> d
             about["duration"] = row.duration
         features.append({"type": "Feature", "geometry": geometry, "properties": about})
     if instance.is_cvrp:
-        features.append(_point(spots[instance.depot], _stop(instance, instance.depot)))
+        for depot in instance.depots.tolist():
+            features.append(_point(spots[depot], _stop(instance, depot)))
     for stop in stops_of(instance, solution):
         about = _stop(instance, stop.node) | {"route": stop.route, "position": stop.position}
         if solution.vehicles is not None:
-            about["vehicle"] = solution.vehicles[stop.route - 1]
+            about |= _vehicle(instance, solution.vehicles[stop.route - 1])
         if instance.is_cvrp:
             about["load"] = stop.load
         about["distance"] = stop.distance
@@ -204,6 +222,12 @@ def solution_to_geojson(instance: Instance, solution: Solution, cost: Cost) -> d
     return {
         "type": "FeatureCollection", "name": instance.name, "cost": cost, "features": features
     }  # fmt: skip
+
+
+def _vehicle(instance: Instance, vehicle: int) -> dict[str, Any]:
+    """The number of a vehicle, and its name if it has one."""
+    name = vehicle_called(instance, vehicle)
+    return {"vehicle": vehicle} | ({} if name == str(vehicle) else {"vehicle_name": name})
 
 
 def _cut_at_date_line(path: list[list[float]]) -> list[list[list[float]]]:

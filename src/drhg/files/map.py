@@ -14,7 +14,16 @@ import numpy as np
 
 from drhg.files.messages import fail
 from drhg.files.routes import positions, route_rows, shown_time, stops_of
-from drhg.problem import Cost, Floats, Instance, Metric, Solution
+from drhg.problem import (
+    Cost,
+    Floats,
+    Instance,
+    Metric,
+    Solution,
+    depots_of_routes,
+    kinds_of,
+    kinds_of_routes,
+)
 
 
 def format_map(
@@ -46,13 +55,23 @@ def _facts(instance: Instance, solution: Solution, cost: Cost) -> dict[str, Any]
     ends = [[], []] if not len(spots) else np.round(spots, digits).T.tolist()
     scale = instance.demand_scale
     places = max(0, 5 - _magnitude(float(cost)))
+    rows = route_rows(instance, solution)
+    homes = depots_of_routes(instance, solution).tolist() if instance.is_cvrp else []
+    differ = instance.fleet is not None
+    room = (
+        kinds_of(instance).capacity[kinds_of_routes(instance, solution)] / scale if differ else ()
+    )
     routes: list[dict[str, Any]] = [
         {
             "nodes": route.tolist(), "load": [], "distance": [], "length": round(row.distance, 3),
             **_timed(instance, row.duration),
         }
-        for route, row in zip(solution.routes, route_rows(instance, solution), strict=True)
+        for route, row in zip(solution.routes, rows, strict=True)
     ]  # fmt: skip
+    for about, home in zip(routes, homes, strict=False):
+        about["depot"] = home
+    for about, capacity in zip(routes, room, strict=False):
+        about["capacity"] = float(capacity)
     for stop in stops_of(instance, solution):
         about = routes[stop.route - 1]
         about["load"].append(round(stop.load, 6))
@@ -67,12 +86,12 @@ def _facts(instance: Instance, solution: Solution, cost: Cost) -> dict[str, Any]
         "x": ends[0],
         "y": ends[1],
         "names": instance.names,
-        "depot": instance.depot if instance.is_cvrp else -1,
+        "depots": instance.depots.tolist() if instance.is_cvrp else [],
         "returns": instance.returns,
         "demand": None if instance.demand is None else (instance.demand / scale).tolist(),
-        "capacity": None if instance.capacity is None else instance.capacity / scale,
+        "capacity": None if instance.capacity is None or differ else instance.capacity / scale,
         "routes": routes,
-        "vehicles": solution.vehicles,
+        "vehicles": solution.vehicles and [row.vehicle for row in rows],
     }
 
 

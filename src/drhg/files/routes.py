@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,15 @@ from drhg.errors import SolutionError
 from drhg.files.messages import errors_as, fail, quoted
 from drhg.files.tables import Table, parse_table
 from drhg.files.times import clock
-from drhg.problem import Floats, Instance, Metric, Solution, schedule
+from drhg.problem import (
+    Floats,
+    Instance,
+    Metric,
+    Solution,
+    schedule,
+    vehicle_called,
+    vehicle_numbers,
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,7 @@ class RouteRow:
     first: str
     last: str
     duration: float | None = None  # travel, service and waiting, where times are known
+    vehicle: str | None = None  # its name or number, where it matters which one drives
 
 
 def name_of_node(instance: Instance, node: int) -> str:
@@ -62,7 +72,8 @@ def positions(instance: Instance) -> tuple[Floats, bool] | None:
 def knows_times(instance: Instance) -> bool:
     """Whether a plan of this instance has times of its own, other than distances."""
     given = (instance.durations, instance.windows, instance.release, instance.max_duration)
-    return instance.is_cvrp and any(one is not None for one in given)
+    timed = any(one.shift or one.max_duration is not None for one in instance.fleet or ())
+    return instance.is_cvrp and (timed or any(one is not None for one in given))
 
 
 def shown_time(instance: Instance, time: float) -> float | str:
@@ -94,20 +105,25 @@ def route_rows(instance: Instance, solution: Solution) -> list[RouteRow]:
         duration = walked.duration if timed else None
         load = float(walked.load[-1])
         length = float(walked.distance[-1])
-        rows.append(RouteRow(number, len(route), load, length, ends[0], ends[1], duration))
+        driver = None
+        if solution.vehicles is not None:
+            driver = vehicle_called(instance, solution.vehicles[number - 1])
+        row = RouteRow(number, len(route), load, length, ends[0], ends[1], duration, driver)
+        rows.append(row)
     return rows
 
 
 def stop_table(instance: Instance, solution: Solution) -> dict[str, list[Any]]:
     """The columns of a table with one row per stop; coordinates and loads where there are any."""
     stops = list(stops_of(instance, solution))
+    drivers = [vehicle_called(instance, vehicle) for vehicle in solution.vehicles or ()]
     table: dict[str, list[Any]] = {
         "route": [stop.route for stop in stops],
         **(
             {}
             if solution.vehicles is None
             else {
-                "vehicle": [solution.vehicles[stop.route - 1] for stop in stops],
+                "vehicle": [drivers[stop.route - 1] for stop in stops],
             }
         ),
         "position": [stop.position for stop in stops],
@@ -162,7 +178,9 @@ def parse_routes(data: bytes, instance: Instance, *, file: str | None = None) ->
         routes: dict[int, list[int]] = {}
         for at in sorted(range(len(table)), key=lambda row: (numbers[0][row], numbers[1][row])):
             routes.setdefault(numbers[0][at], []).append(nodes[at])
-        return Solution(list(routes.values()), _vehicles(table, place.get("vehicle"), numbers[0]))
+        known = vehicle_numbers(instance)
+        drivers = _vehicles(table, place.get("vehicle"), numbers[0], known)
+        return Solution(list(routes.values()), drivers)
 
 
 def parse_named_plan(data: bytes, *, file: str | None = None) -> tuple[Solution, tuple[str, ...]]:
@@ -186,12 +204,16 @@ def parse_named_plan(data: bytes, *, file: str | None = None) -> tuple[Solution,
         return Solution(list(routes.values()), drivers), names
 
 
-def _vehicles(table: Table, at: int | None, routes: list[int]) -> list[int] | None:
+def _vehicles(
+    table: Table, at: int | None, routes: list[int], known: Mapping[str, int] = MappingProxyType({})
+) -> list[int] | None:
     """Who drives each route, if a column says so: the same on all its rows."""
     if at is None:
         return None
     driver: dict[int, int] = {}
-    for route, vehicle, line in zip(routes, _whole(table, at), table.lines, strict=True):
+    cells = tuple(str(known.get(cell.strip(), cell)) for cell in table.columns[at])
+    named = replace(table, columns=(*table.columns[:at], cells, *table.columns[at + 1 :]))
+    for route, vehicle, line in zip(routes, _whole(named, at), table.lines, strict=True):
         if driver.setdefault(route, vehicle) != vehicle:
             fail(f"route {route} is driven by vehicle {driver[route]} elsewhere", line)
     return [driver[route] for route in sorted(driver)]

@@ -18,6 +18,9 @@ from typing import Any
 import numpy as np
 
 from drhg.errors import InstanceError
+from drhg.files.fleets import SYNONYMS as FLEET
+from drhg.files.fleets import UNSUPPORTED as NO_FLEET
+from drhg.files.fleets import fleet_of
 from drhg.files.matrices import Matrix, fitted, read_matrix
 from drhg.files.messages import errors_as, fail, name_of, quoted, refuse_variants
 from drhg.files.paths import STANDARD, PathLike, stem
@@ -33,7 +36,16 @@ from drhg.files.ties import SYNONYMS as TIES
 from drhg.files.ties import columns_of_locks, locks_of
 from drhg.files.times import SYNONYMS as TIMES
 from drhg.files.times import Times, columns_of_times, times_of
-from drhg.problem import Floats, Instance, Metric, real_number, shown, whole_demand, whole_number
+from drhg.problem import (
+    Floats,
+    Instance,
+    Metric,
+    VehicleType,
+    real_number,
+    shown,
+    whole_demands,
+    whole_number,
+)
 
 MOST_WITH_SPEED = 5000  # stops, whose travel times take 200 MB
 
@@ -74,6 +86,7 @@ def read_table(
     matrix: PathLike | None = None,
     durations: PathLike | None = None,
     speed: float | None = None,
+    fleet: PathLike | Any | None = None,
     name: str | None = None,
 ) -> Instance:
     """An instance from a table of stops: CSV, perhaps .gz, or a DataFrame of pandas or Polars.
@@ -85,8 +98,13 @@ def read_table(
     first row. `matrix` and `durations` are files (.csv or .npy) with the distances and travel times
     of all rows; travel times may follow from a `speed` in km/h instead. `max_distance`,
     `max_duration` and `returns` are as in `drhg.vrp`.
+
+    `fleet` is another table, with a row for each type of vehicles: name, count, capacity, fixed
+    cost, depot (the name of a stop), start and end of its shift, max distance, max duration. All
+    columns may be missing; an empty cell is what `drhg.VehicleType` has by default.
     """
     name_given = name
+    types, fleet_file = (None, None) if fleet is None else _fleet_table(fleet)
     with errors_as(InstanceError, None):
         if _is_frame(source):
             file, name = None, "stops"
@@ -102,6 +120,7 @@ def read_table(
             table, name=name_given or name, columns=columns,
             matrix=None if matrix is None else read_matrix(matrix),
             durations=None if durations is None else read_matrix(durations),
+            fleet=types, fleet_file=fleet_file,
             capacity=capacity, vehicles=vehicles, max_distance=max_distance,
             max_duration=max_duration, returns=returns, depot=depot, speed=speed,
         )  # fmt: skip
@@ -216,6 +235,8 @@ def instance_of(
     columns: Mapping[str, str] | None = None,
     matrix: Matrix | None = None,
     durations: Matrix | None = None,
+    fleet: Table | None = None,
+    fleet_file: str | None = None,
     **limits: Any,
 ) -> Instance:
     """What a table of stops asks, within `Limits`."""
@@ -232,10 +253,16 @@ def instance_of(
         xy, degrees = _coordinates(table, at, problems)
     names = _names(table, at, problems)
     home = _depot(table, names, limit.depot, problems)
-    times = times_of(table, at, home, problems)
+    types = None if fleet is None else _fleet(fleet, fleet_file, names, home)
+    homes = [home] if types is None else [one.depot for one in types if one.depot is not None]
+    homes = [row for row in dict.fromkeys(homes) if 0 <= row < len(table)]
+    times = times_of(table, at, homes, problems)
+    loads = [one.capacity for one in types or () if one.capacity is not None]
+    most = max([*([] if limit.capacity is None else [limit.capacity]), *loads], default=None)
     timed = times.pressing or limit.max_duration is not None
-    routes = "demand" in at or limit.capacity is not None or timed
-    demand = _demand(table, at, home, limit.capacity, timed, problems) if routes else None
+    routes = "demand" in at or most is not None or timed or types is not None
+    free = timed or types is not None  # something else may limit a route
+    demand = _demand(table, at, homes, most, free, problems) if routes else None
     locks = locks_of(table, at, routes, problems)
     if not routes:
         _refuse_limits(table, limit, times, problems)
@@ -252,10 +279,11 @@ def instance_of(
     plain = Metric.HAVERSINE if degrees else Metric.EXACT
     given: dict[str, Any] = {"returns": limit.returns}
     if demand is not None:
-        whole, most, scale = whole_demand(demand, 1 if limit.capacity is None else limit.capacity)
+        usual = limit.capacity if most is not None else 1
+        whole, room, scale = whole_demands(demand, usual, loads)
         given |= {
-            "demand": whole, "capacity": most, "demand_scale": scale, "depot": home,
-            "vehicles": limit.vehicles, "max_distance": limit.max_distance,
+            "demand": whole, "capacity": room, "demand_scale": scale, "depot": home,
+            "fleet": types, "vehicles": limit.vehicles, "max_distance": limit.max_distance,
             "max_duration": limit.max_duration, "service_time": times.service or 0.0,
             "windows": times.windows, "release": times.release, "locks": locks,
         }  # fmt: skip
@@ -268,6 +296,28 @@ def instance_of(
         degrees=degrees, matrix=None if matrix is None else fitted(matrix, len(table), names),
         **given,
     )  # fmt: skip
+
+
+def _fleet_table(source: Any) -> tuple[Table, str | None]:
+    """A table of vehicles, and its file if it has one."""
+    if _is_frame(source):
+        return _of_frame(source), None
+    with errors_as(InstanceError, None):
+        file = name_of(source, "fleet")
+    with errors_as(InstanceError, file):
+        return parse_table(read_bytes(file), forgiving=True), file
+
+
+def _fleet(
+    table: Table, file: str | None, names: tuple[str, ...] | None, home: int
+) -> tuple[VehicleType, ...]:
+    """The types in a table of vehicles; what is wrong with them is blamed on their file."""
+    with errors_as(InstanceError, file):
+        problems = Problems(table.counted)
+        at = _columns(table, {}, problems, FLEET)
+        _refuse_unsupported(table, at, problems, NO_FLEET)
+        problems.raise_any()
+        return fleet_of(table, at, names, home)
 
 
 def _at_speed(speed: float, places: Instance) -> Floats:
@@ -295,7 +345,12 @@ def _found(table: Table) -> str:
     return f"the columns are {', '.join(map(quoted, table.header))}"
 
 
-def _columns(table: Table, wanted: Mapping[str, str], problems: Problems) -> dict[str, int]:
+def _columns(
+    table: Table,
+    wanted: Mapping[str, str],
+    problems: Problems,
+    synonyms: Mapping[str, tuple[str, ...]] = SYNONYMS,
+) -> dict[str, int]:
     """Where each meaning stands: where the user says, else where a heading says so."""
     at: dict[str, int] = {}
     for meaning, heading in dict(wanted).items():
@@ -307,7 +362,7 @@ def _columns(table: Table, wanted: Mapping[str, str], problems: Problems) -> dic
         else:
             at[meaning] = table.header.index(heading)
     keys = [_key(heading) for heading in table.header]
-    for meaning, words in SYNONYMS.items():
+    for meaning, words in synonyms.items():
         if meaning in at:
             continue
         fits = [i for i, key in enumerate(keys) if key in words and i not in at.values()]
@@ -334,10 +389,15 @@ def _meant(word: str, known: Sequence[str]) -> str:
     return f" (did you mean {best[0]!r}?)" if best else ""
 
 
-def _refuse_unsupported(table: Table, at: Mapping[str, int], problems: Problems) -> None:
+def _refuse_unsupported(
+    table: Table,
+    at: Mapping[str, int],
+    problems: Problems,
+    unsupported: Mapping[str, tuple[str, ...]] = UNSUPPORTED,
+) -> None:
     """A plan that left out a wish in silence would be a wrong plan."""
     for i, heading in enumerate(table.header):
-        what = next((w for w, words in UNSUPPORTED.items() if _key(heading) in words), None)
+        what = next((w for w, words in unsupported.items() if _key(heading) in words), None)
         cell = next((r for r, cell in enumerate(table.columns[i]) if cell.strip()), None)
         if what is not None and cell is not None and i not in at.values():
             problems.add(
@@ -400,13 +460,13 @@ def _depot(
 def _demand(
     table: Table,
     at: Mapping[str, int],
-    home: int,
+    homes: Sequence[int],
     capacity: float | None,
-    timed: bool,
+    free: bool,
     problems: Problems,
 ) -> list[float] | None:
-    if "demand" not in at and capacity is None and timed:
-        return [0.0] * len(table)  # time alone limits a route
+    if "demand" not in at and capacity is None and free:
+        return [0.0] * len(table)
     if "demand" not in at:
         problems.note(
             f"a capacity, but no column of demands; {_found(table)}; map it: demand=HEADING"
@@ -422,13 +482,14 @@ def _demand(
     commas = has_decimal_commas(table, [i for meaning, i in at.items() if meaning != "name"])
     blank = Problems()
     demand = numbers(table, at["demand"], commas, blank)
-    own = table.lines[home]
-    if home >= 0 and not table.columns[at["demand"]][home].strip():
-        demand[home] = 0.0
+    for home in homes:
+        if table.columns[at["demand"]][home].strip():
+            continue
+        demand[home], own = 0.0, table.lines[home]
         blank.found = [problem for problem in blank.found if problem[0] != own]
     problems.found += blank.found
     for i, (value, line) in enumerate(zip(demand, table.lines, strict=True)):
-        if i == home and value > 0:
+        if i in homes and value > 0:
             problems.add(line, heading, f"the depot has a demand ({value:g}); it must be 0")
         elif value < 0:
             problems.add(line, heading, f"{value:g} is negative")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,16 +48,18 @@ class Times:
         return self.windows is not None or self.release is not None
 
 
-def times_of(table: Table, at: Mapping[str, int], home: int, problems: Problems) -> Times:
-    """The times in the columns of a table; `home` is the row of the depot, if any."""
+def times_of(
+    table: Table, at: Mapping[str, int], homes: Sequence[int], problems: Problems
+) -> Times:
+    """The times in the columns of a table; `homes` are the rows of the depots."""
     commas = has_decimal_commas(table, [i for meaning, i in at.items() if meaning != "name"])
     found: dict[str, list[float]] = {}
     blanks = {"service": 0.0, "earliest": 0.0, "latest": np.inf, "release": 0.0}
     for meaning, blank in blanks.items():
         if meaning in at and any(map(str.strip, table.columns[at[meaning]])):
-            found[meaning] = _times(table, at[meaning], commas, blank, problems)
+            found[meaning] = times_in(table, at[meaning], commas, blank, problems)
     for meaning in ("service", "release"):
-        if meaning in found and 0 <= home < len(table):
+        for home in homes if meaning in found else ():
             found[meaning][home] = 0.0  # the depot serves nobody and waits for nothing
     windows = None
     if found.keys() & {"earliest", "latest"}:
@@ -114,7 +116,8 @@ def _short(value: float) -> str:
     return repr(value).removesuffix(".0")
 
 
-def _times(table: Table, at: int, commas: bool, blank: float, problems: Problems) -> list[float]:
+def times_in(table: Table, at: int, commas: bool, blank: float, problems: Problems) -> list[float]:
+    """A column as times; a blank cell is `blank`."""
     heading = table.header[at]
     unit = _UNIT.search(heading.casefold())
     factor = _SECONDS.get(unit[1], 1.0) if unit else 1.0

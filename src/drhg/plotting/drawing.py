@@ -14,7 +14,7 @@ import numpy as np
 from drhg.errors import DrhgError
 from drhg.files.atomic import atomic_write
 from drhg.files.paths import PathLike
-from drhg.problem import Floats, Instance, Metric, Solution, cost
+from drhg.problem import Floats, Instance, Ints, Metric, Solution, cost, depots_of_routes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,7 +60,7 @@ def save_figure(path: PathLike, figure: Figure, dpi: int = 160) -> None:
 
 def draw_depot(ax: Axes, instance: Instance) -> None:
     if instance.is_cvrp:
-        x, y = map_points(instance)[instance.depot]
+        x, y = map_points(instance)[instance.depots].T
         ax.scatter(x, y, s=90, marker="D", color=DEPOT, edgecolor="white", linewidth=1.4, zorder=5)
     ax.autoscale_view()
 
@@ -112,22 +112,26 @@ def draw_plan(ax: Axes, instance: Instance, solution: Solution, points: Floats) 
     """Each route in its colour; its depot legs fainter, so that the shapes are seen."""
     from matplotlib.collections import LineCollection
 
-    width, depot = line_width(len(points)), points[instance.depot]
-    routes = _clockwise(solution, points, depot)
+    width, homes = line_width(len(points)), points[depots_of_routes(instance, solution)]
+    order = _clockwise(solution, points, homes)
+    routes = [solution.routes[i] for i in order]
     colors = [PALETTE[i % len(PALETTE)] for i in range(len(routes))]
     ends = [0, -1] if instance.returns else [0]
-    legs = [np.stack([depot, points[route[end]]]) for route in routes for end in ends]
+    legs = [
+        np.stack([home, points[route[end]]])
+        for home, route in zip(homes[order], routes, strict=True)
+        for end in ends
+    ]
     leg_colors = [color for color in colors for _ in ends]
     ax.add_collection(LineCollection(legs, colors=leg_colors, linewidths=0.5 * width, alpha=0.35))
     paths = [points[route] for route in routes]
     ax.add_collection(rounded_lines(LineCollection(paths, colors=colors, linewidths=width)))
 
 
-def _clockwise(solution: Solution, points: Floats, depot: Floats) -> list[Any]:
-    """Routes in the order of their direction from the depot."""
+def _clockwise(solution: Solution, points: Floats, homes: Floats) -> Ints:
+    """The order of routes by their direction from their depots."""
     centres = np.array([points[route].mean(axis=0) for route in solution.routes]).reshape(-1, 2)
-    angle = np.arctan2(centres[:, 0] - depot[0], centres[:, 1] - depot[1])
-    return [solution.routes[i] for i in np.argsort(angle, kind="stable")]
+    return np.argsort(np.arctan2(*(centres - homes).T), kind="stable")
 
 
 def rounded_lines(lines: Any) -> Any:
@@ -140,7 +144,7 @@ def draw_nodes(ax: Axes, instance: Instance, solution: Solution | None, points: 
     size = dot_size(len(points))
     if solution is not None and len(points) > 5000:  # the line says it all
         size = 0.0
-    customers = np.delete(points, instance.depot, axis=0) if instance.is_cvrp else points
+    customers = points[instance.customers] if instance.is_cvrp else points
     ax.scatter(customers[:, 0], customers[:, 1], s=size, color=INK, linewidth=0, zorder=3)
 
 
@@ -189,7 +193,7 @@ def _draw_names(
     spots = (at / (0.5 * size)).astype(int)  # on a grid of half a letter by half a line
     nodes = set(map(tuple, spots.tolist()))
     taken: set[tuple[int, int]] = set()
-    first = [instance.depot] if instance.is_cvrp else []
+    first = instance.depots.tolist() if instance.is_cvrp else []
     for node in [*first, *(i for i in range(instance.n) if i not in first)]:
         wide = int(1.25 * len(names[node])) + 1
         for side in _SIDES:

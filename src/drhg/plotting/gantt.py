@@ -18,7 +18,7 @@ from drhg.plotting.drawing import (
     save_figure,
     title_of,
 )
-from drhg.problem import Instance, Solution, schedule
+from drhg.problem import Instance, Solution, schedule, vehicle_called
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +44,7 @@ def plot_gantt(ax: Axes, instance: Instance, solution: Solution) -> None:
         spans = list(zip(one.arrival[waits], one.waiting[waits], strict=True))
         ax.broken_barh(spans, (row - HEIGHT / 2, HEIGHT), facecolor=FAINT)
         for k in range(len(one.nodes)):
-            if one.nodes[k] == instance.depot:
+            if one.nodes[k] == one.nodes[0]:  # its depot
                 continue
             late = one.lateness[k] > 0.0
             took = float(one.departure[k] - one.begin[k])
@@ -58,13 +58,15 @@ def plot_gantt(ax: Axes, instance: Instance, solution: Solution) -> None:
                 step = (k - 1) / max(1, len(one.nodes) - 3)  # one above the other, in their order
                 above = row - HEIGHT / 2 - 0.05 - 0.26 * (1.0 - step)
                 ax.hlines(above, max(0.0, opens), min(end, closes), color, lw=1.2, alpha=0.6)
-    ax.set_yticks(range(len(walks)), [str(row + 1) for row in range(len(walks))])
+    named = solution.vehicles or ()
+    drivers = [vehicle_called(instance, vehicle) for vehicle in named if instance.fleet]
+    ax.set_yticks(range(len(walks)), drivers or [str(row + 1) for row in range(len(walks))])
     ax.set_ylim(len(walks) - 0.4, -0.75)
     plain_axes(ax)
     ax.grid(axis="y", visible=False)
     ax.grid(axis="x", color=FAINT, linewidth=0.5, alpha=0.6)
     ax.set_xlabel("time", color=MUTED)
-    ax.set_ylabel("route", color=MUTED)
+    ax.set_ylabel("vehicle" if drivers else "route", color=MUTED)
 
 
 def save_gantt(

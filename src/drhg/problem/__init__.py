@@ -19,10 +19,14 @@ from drhg.problem.checker import (
 from drhg.problem.fields import whole_demand
 from drhg.problem.fleet import (
     VehicleType,
+    a_fleet,
+    depots_of_routes,
     kinds_of,
     kinds_of_routes,
     numbers_of_kinds,
     vehicle_called,
+    vehicle_numbers,
+    whole_demands,
 )
 from drhg.problem.instance import (
     Instance,
@@ -57,11 +61,13 @@ __all__ = [
     "RouteSchedule",
     "Solution",
     "VehicleType",
+    "a_fleet",
     "a_solution",
     "an_instance",
     "check",
     "cost",
     "cvrp",
+    "depots_of_routes",
     "flattened",
     "from_zero",
     "kinds_of",
@@ -79,7 +85,9 @@ __all__ = [
     "validated",
     "variants_of",
     "vehicle_called",
+    "vehicle_numbers",
     "vrp",
     "whole_demand",
+    "whole_demands",
     "whole_number",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 
 from drhg.errors import SolutionError
 from drhg.problem.arguments import Cost, Floats, Ints, from_zero
-from drhg.problem.fleet import kinds_of, kinds_of_routes, vehicle_called
+from drhg.problem.fleet import depots_of_routes, kinds_of, kinds_of_routes, vehicle_called
 from drhg.problem.instance import Instance, an_instance
 from drhg.problem.metrics import Metric
 from drhg.problem.solution import Solution, a_solution
@@ -33,8 +33,7 @@ def _route_lengths(instance: Instance, solution: Solution) -> Floats:
     if not len(order):
         return np.zeros(0)
     if instance.is_cvrp:
-        depots = kinds_of(instance).depot[kinds_of_routes(instance, solution)]
-        order = np.insert(order, begins, depots)
+        order = np.insert(order, begins, depots_of_routes(instance, solution))
         begins = begins + np.arange(len(begins))
     after = np.roll(order, -1)
     lasts = np.append(begins[1:], len(order)) - 1

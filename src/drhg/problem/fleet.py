@@ -109,6 +109,11 @@ def a_fleet(values: Any) -> tuple[VehicleType, ...]:
     if len(set(named)) < len(named):
         twice = next(name for name in named if named.count(name) > 1)
         raise InstanceError(f"two types of vehicles are called {twice!r}")
+    for name in named:
+        if name.isdigit() or (name.rpartition(" ")[0] in named and name.split()[-1].isdigit()):
+            raise InstanceError(
+                f"the name {name!r} of a vehicle type could be that of a vehicle; give it another"
+            )
     return found
 
 
@@ -215,6 +220,11 @@ def kinds_of_routes(instance: Instance, solution: Solution) -> Ints:
     return np.searchsorted(last, vehicles, side="left")
 
 
+def depots_of_routes(instance: Instance, solution: Solution) -> Ints:
+    """The depot of every route of a plan."""
+    return kinds_of(instance).depot[kinds_of_routes(instance, solution)]
+
+
 def vehicle_called(instance: Instance, vehicle: int) -> str:
     """The name of a vehicle, which is its number where its type has none.
 
@@ -224,13 +234,30 @@ def vehicle_called(instance: Instance, vehicle: int) -> str:
     >>> [vehicle_called(town, vehicle) for vehicle in (1, 2, 3)]
     ['van 1', 'van 2', 'truck']
     """
-    if instance.fleet is not None:
-        before = 0
-        for one, count in zip(instance.fleet, counts_of(instance.fleet, instance.n), strict=True):
-            if one.name and before < vehicle <= before + count:
-                return one.name if one.count == 1 else f"{one.name} {vehicle - before}"
-            before += int(count)
+    before = 0
+    for one, count in _counted(instance):
+        if one.name and before < vehicle <= before + count:
+            return one.name if one.count == 1 else f"{one.name} {vehicle - before}"
+        before += count
     return str(vehicle)
+
+
+def vehicle_numbers(instance: Instance) -> dict[str, int]:
+    """The vehicles that have a name, by that name."""
+    found: dict[str, int] = {}
+    before = 0
+    for one, count in _counted(instance):
+        if one.name and one.count == 1:
+            found[one.name] = before + 1
+        elif one.name:
+            found |= {f"{one.name} {i}": before + i for i in range(1, count + 1)}
+        before += count
+    return found
+
+
+def _counted(instance: Instance) -> list[tuple[VehicleType, int]]:
+    fleet = instance.fleet or ()
+    return list(zip(fleet, counts_of(fleet, instance.n).tolist(), strict=True))
 
 
 def numbers_of_kinds(instance: Instance, kinds: npt.NDArray[Any]) -> list[int]:

@@ -165,7 +165,9 @@ class Job:
         if self.best is None:
             return None
         cost, seconds, iterations, solution = self.best
-        shown = {"cost": cost, "seconds": round(seconds, 4), "iterations": iterations}
+        shown: dict[str, Any] = {
+            "cost": cost, "seconds": round(seconds, 4), "iterations": iterations,
+        }  # fmt: skip
         if self.order.instance.is_cvrp:
             return shown | {"routes": [route.tolist() for route in solution.routes]}
         return shown | {"tour": solution.tour.tolist()}

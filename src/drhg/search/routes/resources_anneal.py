@@ -20,6 +20,7 @@ from drhg.kernels.random import random_below, random_float
 from drhg.problem import Floats, Ints
 from drhg.problem.tolerances import GAIN, TIE
 from drhg.search.routes.params import PieceRuinParams
+from drhg.search.routes.piece_kinds import exchange_vehicles, other_vehicle
 from drhg.search.routes.piece_places import best_place, keeps_limits
 from drhg.search.routes.pieces import (
     PiecePart,
@@ -41,6 +42,7 @@ class Ruin(NamedTuple):
     split_growth: float
     blink_rate: float
     orders: Floats  # (7,): sums of the weights of the orders of insertion
+    change_vehicle: float  # 0 where all vehicles are alike, or locks tell them apart
 
 
 class Scratch(NamedTuple):
@@ -54,7 +56,7 @@ class Scratch(NamedTuple):
     absent: Index  # pieces in no route
     mark: Ints  # (slots,) the last step in which a route lost pieces
     changed: Ints  # (slots,) the last step in which its times were set back
-    touched: Index  # (slots + 1,) the routes that lost pieces in this step
+    touched: Index  # (slots + 2,) the routes that lost pieces in this step
 
 
 def anneal(
@@ -73,17 +75,18 @@ def anneal(
         out=np.empty(room, np.int32), put=np.empty(room, np.int32), key=np.empty(room),
         log=np.empty((room, 2), np.int32), was=np.empty((room, 2)),
         absent=np.empty(room, np.int32), mark=np.zeros(slots, np.int64),
-        changed=np.zeros(slots, np.int64), touched=np.empty(slots + 1, np.int32),
+        changed=np.zeros(slots, np.int64), touched=np.empty(slots + 2, np.int32),
     )  # fmt: skip
     weights = [params.random_order, params.heavy_first, params.far_first, params.near_first]
     if part.problem.timed:
         weights += [params.narrow_first, params.early_first, params.late_first]
     stops = part.routes.stops
     longest = min(params.longest_string, stops.sum() / max(1, np.count_nonzero(stops)))
+    differ = len(part.routes.empty) > 1 and len(part.problem.allowed) == 0
     ruin = Ruin(
         max(params.average_removed, params.strings * longest), params.longest_string,
         params.split_probability, params.split_growth, params.blink_rate,
-        np.cumsum(weights, dtype=np.float64),
+        np.cumsum(weights, dtype=np.float64), params.change_vehicle if differ else 0.0,
     )  # fmt: skip
     found: tuple[float, float, int] = _anneal(part, ruin, temperature, steps, state, scratch)
     return found
@@ -144,6 +147,13 @@ def _anneal(part, ruin, temperature, steps, state, scratch):
                 used -= 1
             if timed:
                 time_route(problem, routes, r)
+        one = other = -1
+        if ruin.change_vehicle > 0.0 and random_float(state) < ruin.change_vehicle:
+            change, one, other = other_vehicle(problem, routes, touched, n_touched, state)
+            delta += change
+            if one >= 0:
+                touched[n_touched] = other
+                n_touched += 1
         # recreate: one by one to the cheapest place
         n_out = n_removed
         count_before = 0
@@ -205,6 +215,8 @@ def _anneal(part, ruin, temperature, steps, state, scratch):
                 _take_out(problem, routes, node, way_or_none(problem, a, b))
                 used -= stops[r] == 0
                 put[i] = r
+            if one >= 0:
+                exchange_vehicles(problem, routes, other, one)
             for i in range(n_removed - 1, -1, -1):
                 used += stops[route[log[i, 1]]] == 0
                 _put_in(problem, routes, log[i, 0], log[i, 1], was[i, 0], was[i, 1])
