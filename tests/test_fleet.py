@@ -6,12 +6,33 @@ import copy
 import itertools
 import pickle
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
-from drhg import InstanceError, Solution, SolutionError, VehicleType, check, cost, schedule, vrp
-from drhg.files import from_json, to_json
+import drhg
+from drhg import (
+    InstanceError,
+    Solution,
+    SolutionError,
+    VehicleType,
+    check,
+    cost,
+    read_solution,
+    read_table,
+    schedule,
+    vrp,
+    write_solution,
+)
+from drhg.files import from_json, parse, to_json
+from drhg.files.geojson import instance_from_geojson, instance_to_geojson
+from drhg.files.map import _facts as map_facts
+from drhg.files.stops import format_stops
+from drhg.files.tsplib import format_instance
+from drhg.plotting.gantt import plot_gantt
+from drhg.plotting.solutions import save_solution
 from drhg.problem import Instance, kinds_of_routes, variants_of, vehicle_called
 
 TOWN = [[0, 0], [100, 0], [0, 30], [40, 30], [100, 40], [60, 0]]
@@ -215,3 +236,129 @@ def test_the_checker_agrees_with_the_walk(seed: int) -> None:
             assert cost(here, plan) == sum(prices)
         broken += bool(found)
     assert 5 < broken < 38
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+STOPS = """name,lat,lon,demand
+north,48.10,7.80,
+south,47.90,7.80,
+a,48.09,7.82,4
+b,48.08,7.79,5
+c,47.92,7.81,6
+d,47.93,7.78,3
+"""
+VEHICLES = """type,count,capacity,fixed cost,depot,start,end,max distance
+van,2,8,500,north,8:00,16:00,
+truck,,20,1500,south,,,90000
+"""
+
+
+def stops_with_fleet(folder: Path, fleet: str = VEHICLES, stops: str = STOPS) -> Instance:
+    (folder / "stops.csv").write_text(stops)
+    (folder / "fleet.csv").write_text(fleet)
+    return read_table(folder / "stops.csv", fleet=folder / "fleet.csv", speed=50)
+
+
+def test_a_table_of_vehicles_is_a_fleet(tmp_path: Path) -> None:
+    here = stops_with_fleet(tmp_path)
+    assert here.fleet == (
+        VehicleType(name="van", count=2, capacity=8, fixed_cost=500, depot=0, shift=(28800, 57600)),
+        VehicleType(name="truck", capacity=20, fixed_cost=1500, depot=1, max_distance=90000),
+    )
+    assert here.customers.tolist() == [2, 3, 4, 5]
+    one_depot = STOPS.replace("south,47.90,7.80,", "south,47.90,7.80,1")
+    plain = stops_with_fleet(tmp_path, "count,capacity\n2,12\n1,9\n", one_depot)
+    assert [vehicle_called(plain, 3), plain.depots.tolist()] == ["3", [0]]
+
+
+@pytest.mark.parametrize(
+    ("fleet", "words"),
+    [
+        (VEHICLES.replace("south", "west"), "fleet.csv:3: column 'depot': 'west': no stop has"),
+        (VEHICLES.replace(",8,", ",eight,"), "fleet.csv:2: column 'capacity': 'eight' is no numb"),
+        (VEHICLES.replace("16:00", "7:00"), "fleet.csv:2: shift must not end before it starts"),
+        (VEHICLES.replace("van,2", "van,0"), "fleet.csv:2: count must be a whole number of at le"),
+        (VEHICLES.replace("van", "truck"), "fleet.csv: two types of vehicles are called 'truck'"),
+        ("type,speed\nvan,50\n", "fleet.csv:2: column 'speed': speeds are not supported"),
+        ("type,capacity\n", "fleet.csv:1: there is a header, but no vehicle"),
+        (VEHICLES.replace(",8,", ",5,"), ""),
+    ],
+)
+def test_wrong_tables_of_vehicles_are_refused(tmp_path: Path, fleet: str, words: str) -> None:
+    if not words:
+        assert stops_with_fleet(tmp_path, fleet).capacity == 20
+        return
+    with pytest.raises(InstanceError) as error:
+        stops_with_fleet(tmp_path, fleet)
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize("ending", ["json", "csv", "sol", "geojson"])
+def test_plans_say_who_drives_in_every_file(tmp_path: Path, ending: str) -> None:
+    here = stops_with_fleet(tmp_path)
+    plan = Solution([[4, 5], [2], [3]], [4, 2, 1])
+    path = tmp_path / f"plan.{ending}"
+    write_solution(path, here, plan)
+    again = read_solution(path, here)
+    routes = [route.tolist() for route in again.routes]
+    driven = dict(zip(again.vehicles or (), routes, strict=True))
+    assert driven == {4: [4, 5], 2: [2], 1: [3]}
+    assert cost(here, again) == pytest.approx(cost(here, plan))
+    assert check(here, again) == []
+    if ending == "csv":
+        assert "1,truck 2,1,c" in path.read_text()
+
+
+def test_fleets_go_through_geojson_and_vrplib(tmp_path: Path) -> None:
+    here = stops_with_fleet(tmp_path)
+    again = instance_from_geojson(instance_to_geojson(replace(here, durations=None)).encode())
+    assert again == replace(here, durations=None)
+    text = format_instance(town(VAN, replace(TRUCK, shift=None)))
+    assert "VEHICLES: 3" in text
+    assert "VEHICLES_DEPOT_SECTION\n1 1\n2 1\n3 2\n" in text
+    found = parse(text)
+    assert found.fleet == (replace(VAN, name="", depot=0), replace(TRUCK, name="", shift=None))
+    several = town(VehicleType(capacity=9), VehicleType(capacity=9, depot=1))
+    assert "VEHICLES" not in format_instance(several)
+    assert parse(format_instance(several)).fleet == several.fleet
+    for broken, words in (
+        (text.replace("3 2\nCAP", "3 4\nCAP"), "4 is no depot of DEPOT_SECTION"),
+        (text.replace("3 2\nCAP", "CAP"), "VEHICLES_DEPOT_SECTION has 2 rows, VEHICLES is 3"),
+        (text.replace("VEHICLES: 3", "VEHICLES: 999999999999"), "has 3 rows, VEHICLES is 9999"),
+        (text.replace("1 1\n2 1\n3 2\n", "1 1\n2 1\n3 1\n"), "no vehicle starts at depot 2"),
+    ):
+        with pytest.raises(InstanceError, match=words):
+            parse(broken)
+    with pytest.raises(drhg.DrhgError, match="no place for shifts of vehicles"):
+        format_instance(town())
+
+
+def test_pages_and_charts_show_fleets(tmp_path: Path) -> None:
+    here = stops_with_fleet(tmp_path)
+    plan = Solution([[4, 5], [2], [3]], [4, 2, 1])
+    facts = map_facts(here, plan, cost(here, plan))
+    assert facts["depots"] == [0, 1]
+    assert facts["vehicles"] == ["truck 2", "van 2", "van 1"]
+    assert [(one["depot"], one["capacity"]) for one in facts["routes"]] == [(1, 20), (0, 8), (0, 8)]
+    figure = Figure()
+    plot_gantt(figure.add_subplot(), here, plan)
+    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["truck 2", "van 2", "van 1"]
+    save_solution(tmp_path / "plan.svg", here, plan)
+
+
+# --- who does not know them -----------------------------------------------------------------------
+
+
+def test_what_does_not_know_fleets_says_so() -> None:
+    here = town()
+    for method in ("local", "insertion", "neural", "paper", "library", "hybrid"):
+        with pytest.raises(drhg.DrhgError, match="several depots or types of vehicles"):
+            drhg.solve(here, method=method, max_iters=1)
+    plan = Solution([[2], [3], [4, 5]], [1, 2, 3])
+    with pytest.raises(drhg.DrhgError, match="replan does not know several depots"):
+        drhg.replan(plan, here)
+    with pytest.raises(drhg.DrhgError, match="explain does not know several depots"):
+        drhg.explain(here, plan)
+    with pytest.raises(drhg.DrhgError, match="a table of stops does not know several depots"):
+        format_stops(here)

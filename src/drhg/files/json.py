@@ -138,7 +138,7 @@ def solution_from_fields(given: Any, instance: Instance, *, file: str | None = N
     with errors_as(SolutionError, file):
         if not isinstance(given, dict):
             fail("a solution in JSON is an object")
-        return Solution(_routes_of(given, None, instance))
+        return Solution(_routes_of(given, None, instance), _vehicles_of(given, None))
 
 
 _Row: TypeAlias = tuple[int | None, dict[str, Any]]  # an object, and its line if it is one of many

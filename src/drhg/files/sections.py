@@ -11,10 +11,14 @@ import numpy as np
 from drhg.files.messages import NO_TEXT, fail, first, quoted
 from drhg.problem import Floats, Ints
 
-ROUTE_KEYWORDS = {"CAPACITY", "VEHICLES", "DISTANCE", "SERVICE_TIME", "VEHICLES_MAX_DURATION"}
+ROUTE_KEYWORDS = {
+    "CAPACITY", "VEHICLES", "DISTANCE", "SERVICE_TIME", "VEHICLES_MAX_DURATION",
+    "VEHICLES_FIXED_COST",
+}  # fmt: skip
 ROUTE_SECTIONS = {
     "DEMAND_SECTION", "DEPOT_SECTION", "TIME_WINDOW_SECTION", "SERVICE_TIME_SECTION",
-    "RELEASE_TIME_SECTION",
+    "RELEASE_TIME_SECTION", "CAPACITY_SECTION", "VEHICLES_DEPOT_SECTION",
+    "VEHICLES_FIXED_COST_SECTION", "VEHICLES_MAX_DURATION_SECTION",
 }  # fmt: skip
 _KEYWORDS = ROUTE_KEYWORDS | {
     "NAME", "COMMENT", "TYPE", "DIMENSION", "EDGE_WEIGHT_TYPE", "EDGE_WEIGHT_FORMAT",
@@ -198,8 +202,14 @@ def _fast_floats(body: bytes) -> Floats | None:
     return values[:-1] if len(values) and np.isnan(values[-1]) else None
 
 
-def table(doc: Document, key: str, width: int) -> Floats:
-    """A section with one line per node, 'id value ...', as values (n, width) in node order."""
+def table(doc: Document, key: str, width: int, vehicles: int | None = None) -> Floats:
+    """A section with one line per node, 'id value ...', as values (n, width) in node order.
+
+    Or with one line per vehicle, if there are so many.
+    """
+    what, count, source = "node", doc.n, "DIMENSION"
+    if vehicles is not None:
+        what, count, source = "vehicle", vehicles, "VEHICLES"
     values, starts = section_numbers(doc, key)
 
     def fail_at(token: int, reason: str) -> NoReturn:
@@ -212,23 +222,30 @@ def table(doc: Document, key: str, width: int) -> Floats:
         ends = np.flatnonzero(last)
         lengths = np.diff(ends, prepend=-1)
         if (row := first(lengths != width + 1)) is not None:
-            reason = f"expected a node and {width} number(s), found {lengths[row]} number(s)"
+            reason = f"expected a {what} and {width} number(s), found {lengths[row]} number(s)"
             fail_at(int(ends[row]), reason)
     rows = values.reshape(-1, width + 1)
-    index = _indices(doc, key, rows[:, 0], starts[:: width + 1])
-    place = np.full(doc.n, -1, dtype=np.int64)  # the first row of each node
+    if vehicles is not None and len(rows) != vehicles:  # before anything of that size is allocated
+        fail(f"{key} has {len(rows)} rows, VEHICLES is {vehicles}", doc.line_at(key))
+    index = _indices(doc, key, rows[:, 0], starts[:: width + 1], vehicles)
+    place = np.full(count, -1, dtype=np.int64)  # the first row of each node
     place[index[::-1]] = np.arange(len(index))[::-1]
     if (row := first(place[index] != np.arange(len(index)))) is not None:
-        fail_at(row * (width + 1), f"node {index[row] + 1} occurs twice")
+        fail_at(row * (width + 1), f"{what} {index[row] + 1} occurs twice")
     if (node := first(place < 0)) is not None:
-        fail(f"node {node + 1} of {doc.n} (DIMENSION) is missing in {key}", doc.line_at(key))
+        fail(f"{what} {node + 1} of {count} ({source}) is missing in {key}", doc.line_at(key))
     return rows[place, 1:]
 
 
-def _indices(doc: Document, key: str, ids: Floats, starts: Ints) -> Ints:
-    """File's node numbers 1 .. n as indices from 0; `starts` are their offsets."""
-    if (i := first((ids < 1) | (ids > doc.n) | (ids != np.floor(ids)))) is not None:
-        reason = f"node {ids[i]:.15g} in {key} is not one of 1 .. {doc.n} (DIMENSION)"
+def _indices(
+    doc: Document, key: str, ids: Floats, starts: Ints, vehicles: int | None = None
+) -> Ints:
+    """Numbers 1 .. n of nodes, or vehicles, as indices from 0; `starts` are their offsets."""
+    what, most, source = "node", doc.n, "DIMENSION"
+    if vehicles is not None:
+        what, most, source = "vehicle", vehicles, "VEHICLES"
+    if (i := first((ids < 1) | (ids > most) | (ids != np.floor(ids)))) is not None:
+        reason = f"{what} {ids[i]:.15g} in {key} is not one of 1 .. {most} ({source})"
         fail(reason, doc.line_at(key, int(starts[i])))
     return ids.astype(np.int64) - 1
 

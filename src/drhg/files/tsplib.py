@@ -32,14 +32,15 @@ from drhg.files.sections import (
     section_numbers,
     table,
 )
+from drhg.files.vehicles import depots_of, fleet_of, header_of, sections_of
 from drhg.problem import Cost, Floats, Instance, Metric, Solution
 from drhg.problem.arguments import LARGEST_EXACT
 from drhg.problem.fields import ROUNDING_NOISE
 
-# Types of problems: TSPLIB's, VRPLIB's, and three that LKH has for the same.
+# Types of problems: TSPLIB's, VRPLIB's, and others that files in circulation have.
 _TOURS = ("TSP", "ATSP")
-_ROUTES = ("CVRP", "VRPTW", "CVRPTW", "ACVRP", "OVRP")
-_TIMED = ("VRPTW", "CVRPTW")  # where EUC_2D is cut to one decimal
+_ROUTES = ("CVRP", "VRPTW", "CVRPTW", "ACVRP", "OVRP", "MDVRP", "MDVRPTW", "HFVRP")
+_TIMED = ("VRPTW", "CVRPTW", "MDVRPTW")  # where EUC_2D is cut to one decimal
 
 # The half of the matrix that is written row by row, and the first diagonal in it. One half read by
 # columns is the other half read by rows.
@@ -85,7 +86,9 @@ def parse(text: str | bytes, *, file: str | None = None) -> Instance:
         doc.refuse({"TOUR_SECTION"}, "an instance")
         is_cvrp = doc.values["TYPE"] in _ROUTES
         if is_cvrp:
-            doc.require("CAPACITY", "DEMAND_SECTION", "DEPOT_SECTION")
+            doc.require("DEMAND_SECTION", "DEPOT_SECTION")
+            if "CAPACITY_SECTION" not in doc.lines:
+                doc.require("CAPACITY")
             if doc.values["TYPE"] in _TIMED:
                 doc.require("TIME_WINDOW_SECTION")
             else:
@@ -177,17 +180,17 @@ def _fixed_edges(doc: Document) -> tuple[tuple[int, int], ...]:
 
 def _vehicles(doc: Document) -> dict[str, Any]:
     """The fields that make a CVRP."""
-    depots, ended = node_list(doc, "DEPOT_SECTION")
-    if not ended or len(depots) != 1:
-        reason = f"DEPOT_SECTION must be one depot, then -1; it names {len(depots)}"
-        fail(reason + ("" if ended else " and has no -1"), doc.line_at("DEPOT_SECTION"))
+    depots = depots_of(doc)
+    fleet = fleet_of(doc, depots)
     values = table(doc, "DEMAND_SECTION", 1)[:, 0]
     whole = (values == np.floor(values)) & (np.abs(values) < LARGEST_EXACT)
     exact = values.astype(np.int64) if whole.all() else values  # the quick way through whole_demand
-    demand, capacity, scale = problem.whole_demand(exact, header_number(doc, "CAPACITY"))
+    common = header_number(doc, "CAPACITY") if "CAPACITY" in doc.lines else None
+    loads = [one.capacity for one in fleet or () if one.capacity is not None]
+    demand, capacity, scale = problem.whole_demands(exact, common, loads)
     fields: dict[str, Any] = {"demand": demand, "capacity": capacity, "demand_scale": scale}
-    fields["depot"] = int(depots[0])
-    if "VEHICLES" in doc.lines:
+    fields |= {"depot": int(depots[0]), "fleet": fleet}
+    if "VEHICLES" in doc.lines and fleet is None:
         fields["vehicles"] = header_whole(doc, "VEHICLES")
     for name, key in (
         ("max_distance", "DISTANCE"), ("service_time", "SERVICE_TIME"),
@@ -277,10 +280,10 @@ def format_instance(instance: Instance) -> str:
     layout = "LOWER_DIAG_ROW" if instance.symmetric else "FULL_MATRIX"
     out += [f"EDGE_WEIGHT_FORMAT: {layout}"] if explicit else []
     out += ["DISPLAY_DATA_TYPE: TWOD_DISPLAY"] if explicit and instance.xy is not None else []
-    if instance.capacity is not None:
+    vehicles = sections_of(instance)
+    if instance.capacity is not None and "CAPACITY_SECTION" not in vehicles:
         out.append(f"CAPACITY: {_decimal(instance.capacity, scale)}")
-    if instance.vehicles is not None:
-        out.append(f"VEHICLES: {instance.vehicles}")
+    out += header_of(instance)
     if instance.max_distance is not None:
         out.append(f"DISTANCE: {_shortest(instance.max_distance)}")
     if instance.max_duration is not None:
@@ -301,14 +304,14 @@ def format_instance(instance: Instance) -> str:
     if instance.demand is not None:
         demands = enumerate(instance.demand.tolist(), start=1)
         out += ["DEMAND_SECTION", *(f"{i} {_decimal(d, scale)}" for i, d in demands)]
-        out += ["DEPOT_SECTION", str(instance.depot + 1), "-1"]
+        out += ["DEPOT_SECTION", *(str(depot + 1) for depot in instance.depots), "-1", *vehicles]
         out += _sections_of_times(instance)
     return "\n".join([*out, "EOF", ""])
 
 
 def _can_be_said(instance: Instance) -> None:
     """Refuse what has no place in this text, or would be read as something else."""
-    known = ["fixed", "asymmetric", "services", "windows", "release", "max_duration"]
+    known = ["fixed", "asymmetric", "services", "windows", "release", "max_duration", "fleet"]
     refuse_variants(instance, "this kind of file", [*known, "open"])
     if instance.windows is None:
         return

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from drhg.problem import Instance, Ints, Solution
+from drhg.problem import Instance, Ints, Solution, depots_of_routes
 
 Pairs: TypeAlias = list[list[int]]
 
@@ -36,8 +36,9 @@ def changed_edges(instance: Instance, old: Solution | None, new: Solution) -> tu
 def _keys(instance: Instance, solution: Solution) -> Ints:
     """Every edge as one number, smaller * n + larger."""
     found = [np.zeros(0, np.int64)]
-    for route in solution.routes:
-        stops = np.insert(route, 0, instance.depot) if instance.is_cvrp else route
+    depots = depots_of_routes(instance, solution) if instance.is_cvrp else None
+    for r, route in enumerate(solution.routes):
+        stops = route if depots is None else np.insert(route, 0, depots[r])
         after = np.roll(stops, -1)
         if not instance.returns:
             stops, after = stops[:-1], after[:-1]

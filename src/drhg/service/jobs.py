@@ -169,6 +169,8 @@ class Job:
             "cost": cost, "seconds": round(seconds, 4), "iterations": iterations,
         }  # fmt: skip
         if self.order.instance.is_cvrp:
+            if solution.vehicles is not None:
+                shown["vehicles"] = list(solution.vehicles)
             return shown | {"routes": [route.tolist() for route in solution.routes]}
         return shown | {"tour": solution.tour.tolist()}
 

@@ -227,6 +227,9 @@ class Best(BaseModel):
     routes: list[list[int]] | None = Field(
         default=None, description="Of a CVRP, without the depot."
     )
+    vehicles: list[int] | None = Field(
+        default=None, description="Who drives each route, where vehicles differ; from 1."
+    )
 
 
 class RouteShown(BaseModel):
@@ -245,6 +248,7 @@ class RouteShown(BaseModel):
     arrivals: list[float] | None = Field(
         default=None, description="When each stop is reached, in the order of the route."
     )
+    vehicle: str | None = Field(default=None, description="Its name, where vehicles differ.")
 
 
 class Outcome(BaseModel):

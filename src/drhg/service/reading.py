@@ -84,6 +84,8 @@ def why_not(method: str, instance: Instance) -> str | None:
 
 def drawing_of(instance: Instance) -> dict[str, Any]:
     """What a page needs to draw an instance and to name its stops."""
+    if instance.is_cvrp and len(instance.depots) > 1:
+        fail("several depots are not drawn here; the solution can be had as JSON, CSV or a map")
     known = positions(instance)
     spots = instance.plane if instance.degrees or known is None else known[0]
     scale = instance.demand_scale
