@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,34 +86,64 @@ def type_of(instance: Instance, vehicle: int) -> VehicleType:
     return every[vehicle - 1]
 
 
-def walked(instance: Instance, route: list[int], one: VehicleType) -> float:
+def walked(instance: Instance, route: Sequence[int], one: VehicleType) -> float:
     """What a route of a vehicle costs, by walking it at every departure; inf if not allowed."""
     demand = instance.demand
     assert demand is not None
     assert one.depot is not None
     stops = [one.depot, *route, *([one.depot] if instance.returns else [])]
-    way = sum(instance.distance(a, b) for a, b in itertools.pairwise(stops))
-    service = sum(instance.services[i] for i in route)
-    if sum(demand[i] for i in route) > (one.capacity or 0):
+    legs = [float(instance.distance(a, b)) for a, b in itertools.pairwise(stops)]
+    service = instance.services.tolist()
+    opens, closes = instance.opens.tolist(), instance.closes.tolist()
+    way, served = sum(legs), sum(service[i] for i in route)
+    if sum(int(demand[i]) for i in route) > (one.capacity or 0):
         return np.inf
-    if one.max_distance is not None and way + service > one.max_distance:
+    if one.max_distance is not None and way + served > one.max_distance:
         return np.inf
     starts, ends = one.shift or (0.0, np.inf)
-    starts = max(starts, instance.opens[one.depot])
-    ends = min(ends, instance.closes[one.depot])
-    for leave in np.arange(starts, starts + 300 if np.isfinite(ends) else starts + 1):
-        time, fits = leave, True
-        for a, b in itertools.pairwise(stops):
-            time += instance.distance(a, b)
-            if b == one.depot:
-                fits &= time <= ends
-            else:
-                time = max(time, instance.opens[b])
-                fits &= time <= instance.closes[b]
-                time += instance.services[b]
-        if fits and (one.max_duration is None or time - leave <= one.max_duration):
+    starts, ends = max(starts, opens[one.depot]), min(ends, closes[one.depot])
+    for leave in itertools.count(starts):
+        time = leave
+        for leg, b in zip(legs, stops[1:], strict=True):
+            time += leg
+            if b != one.depot:
+                time = max(time, opens[b])
+            if time > (ends if b == one.depot else closes[b]):
+                return np.inf  # and later, too
+            time += service[b]
+        if one.max_duration is None or time - leave <= one.max_duration:
             return way + one.fixed_cost
-    return np.inf
+        if leave > max(opens):
+            return np.inf  # it waits nowhere, so it does not get shorter
+    raise AssertionError
+
+
+def best_cost(instance: Instance) -> float:
+    """The cost of a cheapest plan: every set of customers in its best order, on every type."""
+    assert instance.fleet is not None
+    customers = instance.customers.tolist()
+    found: dict[tuple[tuple[int, ...], int], float] = {}
+    for size in range(1, len(customers) + 1):
+        for group in itertools.combinations(customers, size):
+            for k, one in enumerate(instance.fleet):
+                orders = itertools.permutations(group)
+                found[group, k] = min(walked(instance, order, one) for order in orders)
+
+    def rest(left: tuple[int, ...], counts: tuple[int, ...]) -> float:
+        if not left:
+            return 0.0
+        best = np.inf
+        for size in range(len(left)):
+            for others in itertools.combinations(left[1:], size):
+                group = (left[0], *others)
+                behind = tuple(i for i in left if i not in group)
+                for k, count in enumerate(counts):
+                    if count and found[group, k] < best:
+                        fewer = (*counts[:k], count - 1, *counts[k + 1 :])
+                        best = min(best, found[group, k] + rest(behind, fewer))
+        return best
+
+    return rest(tuple(customers), tuple(one.count or 9 for one in instance.fleet))
 
 
 # --- fields ---------------------------------------------------------------------------------------
@@ -236,6 +267,45 @@ def test_the_checker_agrees_with_the_walk(seed: int) -> None:
             assert cost(here, plan) == sum(prices)
         broken += bool(found)
     assert 5 < broken < 38
+
+
+# --- the search -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_small_instances_are_solved_to_the_optimum(seed: int) -> None:
+    rng = np.random.default_rng(100 + seed)
+    for _ in range(6):
+        here = random_fleet(rng, int(rng.integers(3, 7)))
+        best = best_cost(here)
+        found = drhg.solve(here, max_iters=1500, threads=1)
+        assert (found.cost == best and not found.unplaced) or (found.unplaced and best == np.inf)
+        assert found.unplaced or check(here, found.solution) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_plans_keep_every_rule(seed: int) -> None:
+    rng = np.random.default_rng(200 + seed)
+    for _ in range(6):
+        here = random_fleet(rng, int(rng.integers(8, 60)))
+        found = drhg.solve(here, max_iters=600, threads=int(rng.integers(1, 3)))
+        if not found.unplaced:
+            assert check(here, found.solution) == []
+            again = drhg.solve(here, max_iters=300, start=found.solution, threads=1)
+            assert again.cost <= found.cost
+            assert check(here, again.solution) == []
+
+
+def test_a_route_changes_its_vehicle() -> None:
+    """A plan with the dear vehicle on a short way is mended by an exchange."""
+    far = [[50, 50 + i] for i in range(12)]
+    near = [[1, i] for i in range(12)]
+    fleet = [VehicleType(count=1, capacity=12), VehicleType(count=1, capacity=12, depot=1)]
+    here = vrp(xy=[[0, 0], [50, 40], *near, *far], demand=[0, 0] + [1] * 24, vehicles=fleet)
+    wrong = Solution([np.arange(2, 14), np.arange(14, 26)], [2, 1])
+    found = drhg.solve(here, max_iters=3000, start=wrong, threads=1)
+    assert found.solution.vehicles == (1, 2) or found.solution.vehicles == (2, 1)
+    assert found.cost < 0.4 * cost(here, wrong)
 
 
 # --- files ----------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ class RuinParams(Parameters):
     """Probability that it spares one more (SISR's beta: 0.01)."""
     blink_rate: float = number(0.01, 0.0, 0.99)
     """Probability that a place for a customer is overlooked (SISR: 0.01)."""
-    change_vehicle: float = number(0.1, 0.0, 1.0)
+    change_vehicle: float = number(0.4, 0.0, 1.0)
     """Probability that a route that lost customers changes its vehicle, if there are types."""
     random_order: int = number(4, 0)
     """Weight of inserting the removed customers in random order (SISR: 4) ..."""

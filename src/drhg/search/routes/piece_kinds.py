@@ -32,13 +32,13 @@ def other_vehicle(problem, routes, touched, n_touched, state):
     change = exchange_vehicles(problem, routes, r, q)
     if keeps_limits(problem, routes, r) and keeps_limits(problem, routes, q):
         return change, r, q
-    exchange_vehicles(problem, routes, r, q)
+    exchange_vehicles(problem, routes, q, r)
     return 0.0, -1, -1
 
 
 @lent
 def exchange_vehicles(problem, routes, r, q):
-    """Exchange the vehicles of two routes; a second time undoes it. Returns the change of cost.
+    """Exchange the vehicles of two routes; with q and r it is undone. Returns the change of cost.
 
     The first is not empty; the second may be, if it is the last in the stack of its kind.
     """
