@@ -63,7 +63,7 @@ def _fits(problem, routes, a, node, b, there, back):
 
 
 @lent
-def best_place(problem, routes, blink_rate, node, touched, n_touched, state):
+def best_place(problem, routes, ruin, node, touched, n_touched, state):
     """Cheapest allowed place of a piece: the place before it, or -1 if there is none.
 
     Looks beside its likeliest neighbours, at the ends of the routes that were touched and at an
@@ -74,7 +74,8 @@ def best_place(problem, routes, blink_rate, node, touched, n_touched, state):
     next, prev, leg, route = routes.next, routes.prev, routes.leg, routes.route
     need, own, bound = problem.load[node], problem.length[node], problem.bound
     m = len(near)
-    best, after = _empty_route(problem, routes, node)
+    blink_rate = ruin.blink_rate
+    best, after = _empty_route(problem, routes, ruin.skip_type, node, state)
     for i in range(near.shape[1]):
         beside = near[node, i]
         if beside < 0:
@@ -136,8 +137,11 @@ def best_place(problem, routes, blink_rate, node, touched, n_touched, state):
 
 
 @lent
-def _empty_route(problem, routes, node):
-    """The cost of a piece in the cheapest empty route, and the depot there; or (inf, -1)."""
+def _empty_route(problem, routes, skip_type, node, state):
+    """The cost of a piece in the cheapest empty route, and the depot there; or (inf, -1).
+
+    Types of vehicles are skipped at random: the cheapest for one piece is not for the route.
+    """
     empty = routes.empty
     m, top = len(problem.node), empty.shape[1] - 1
     best = np.inf
@@ -149,6 +153,8 @@ def _empty_route(problem, routes, node):
             continue
         r = empty[kind, empty[kind, top] - 1]
         if problem.load[node] > problem.capacity[r]:
+            continue
+        if skip_type > 0.0 and random_float(state) < skip_type:
             continue
         there, back = way(problem, m + r, node), way(problem, node, m + r)
         extra = there + back

@@ -43,6 +43,7 @@ class Ruin(NamedTuple):
     blink_rate: float
     orders: Floats  # (7,): sums of the weights of the orders of insertion
     change_vehicle: float  # 0 where all vehicles are alike, or locks tell them apart
+    skip_type: float  # likewise
 
 
 class Scratch(NamedTuple):
@@ -86,7 +87,8 @@ def anneal(
     ruin = Ruin(
         max(params.average_removed, params.strings * longest), params.longest_string,
         params.split_probability, params.split_growth, params.blink_rate,
-        np.cumsum(weights, dtype=np.float64), params.change_vehicle if differ else 0.0,
+        np.cumsum(weights, dtype=np.float64),
+        params.change_vehicle if differ else 0.0, params.skip_type if differ else 0.0,
     )  # fmt: skip
     found: tuple[float, float, int] = _anneal(part, ruin, temperature, steps, state, scratch)
     return found
@@ -168,7 +170,7 @@ def _anneal(part, ruin, temperature, steps, state, scratch):
         count = 0
         for i in range(n_out):
             node = out[i]
-            a = best_place(problem, routes, ruin.blink_rate, node, touched, n_touched, state)
+            a = best_place(problem, routes, ruin, node, touched, n_touched, state)
             if a < 0:
                 n_left += 1
                 count += absences[node]
