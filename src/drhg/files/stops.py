@@ -259,7 +259,8 @@ def instance_of(
     times = times_of(table, at, homes, problems)
     loads = [one.capacity for one in types or () if one.capacity is not None]
     most = max([*([] if limit.capacity is None else [limit.capacity]), *loads], default=None)
-    timed = times.pressing or limit.max_duration is not None
+    hours = any(one.shift or one.max_duration is not None for one in types or ())
+    timed = times.pressing or limit.max_duration is not None or hours
     routes = "demand" in at or most is not None or timed or types is not None
     free = timed or types is not None  # something else may limit a route
     demand = _demand(table, at, homes, most, free, problems) if routes else None
