@@ -106,10 +106,6 @@ class RuinParams(Parameters):
     """Probability that it spares one more (SISR's beta: 0.01)."""
     blink_rate: float = number(0.01, 0.0, 0.99)
     """Probability that a place for a customer is overlooked (SISR: 0.01)."""
-    change_vehicle: float = number(0.4, 0.0, 1.0)
-    """Probability that a route that lost customers changes its vehicle, if there are types."""
-    skip_type: float = number(0.1, 0.0, 0.99)
-    """Probability that a type of vehicles is overlooked when a customer may open a route."""
     random_order: int = number(4, 0)
     """Weight of inserting the removed customers in random order (SISR: 4) ..."""
     heavy_first: int = number(4, 0)
@@ -139,6 +135,10 @@ class PieceRuinParams(RuinParams):
     strings: float = number(0.7, 0.0)
     """Customers removed by a step, on average, at least so many times the longest string: where
     routes are long, more than one of them loses a good part (SISR: no such rule)."""
+    change_vehicle: float = number(0.4, 0.0, 1.0)
+    """Probability that a route that lost customers changes its vehicle, if there are types."""
+    skip_type: float = number(0.1, 0.0, 0.99)
+    """Probability that a type of vehicles is overlooked when a customer may open a route."""
 
 
 @dataclass(frozen=True)
