@@ -89,6 +89,12 @@ def fits(paths, u, v, capacity):
 
 
 @inner
+def closes(paths, u, v):
+    """1 if joining these two ends makes a whole route, else 0."""
+    return 1 if paths.mate[u] < 0 and (v < 0 or paths.mate[v] < 0) else 0
+
+
+@inner
 def join(paths, u, v, depot):
     """Join the end u to the end v, or to the depot if v is -1; `depot` is what a link calls it."""
     mate, free, load, link = paths
@@ -121,8 +127,12 @@ def _left(paths, m, routed):
 
 
 @inner
-def _shares(seen, scores, paths, t, routed, capacity, draw, state):
-    """Turn scores into the share that each token gives each other one; 0 if they may not join."""
+def _shares(seen, scores, paths, t, capacity, enough, draw, state):
+    """Turn scores into the share that each token gives each other one; 0 if they may not join.
+
+    The depot, where there is one, is the last token; once it has `enough` edges, it gets no more.
+    """
+    routed = seen.token[t - 1] == len(paths.mate)
     token, mate, load = seen.token, seen.mate, paths.load
     ends = t - 1 if routed else t
     for i in range(ends):
@@ -136,6 +146,8 @@ def _shares(seen, scores, paths, t, routed, capacity, draw, state):
             for j in range(ends):
                 if load[token[j]] > room:
                     scores[i, j] = NEVER
+            if enough:
+                scores[i, ends] = NEVER
         scores[i, i] = scores[i, mate[i]] = NEVER
     for i in range(ends):
         softmax(scores, i, 0, t)
@@ -243,15 +255,19 @@ def join_rows(weights, joining, rounds, paths, pairs, work, state):
         feat, partner, m = joining.feat[b], joining.partner[b], np.int64(joining.size[b])
         capacity = np.int64(joining.capacity[b])
         begin(partner, joining.load[b], m, paths)
-        closed = 0
+        fleet = np.int64(joining.fleet[b])
+        closed, to_depot = 0, 0  # whole routes, edges to the depot
+        for i in range(m):
+            to_depot += 1 if partner[i] < 0 else 0
         left = _left(paths, m, routed)
         one = Paths(paths.mate[:m], paths.free[:m], paths.load[:m], paths.link[:m])
         while left > 0:
-            around = Around(capacity, np.int64(joining.fleet[b]) - closed)
+            around = Around(capacity, fleet - closed)
             t = survey(feat, one, around, work.seen)
             forward(weights, t, 0, work)
             sound = sound and not math.isnan(work.scores[0, t - 1])
-            _shares(work.seen, work.scores, one, t, routed, capacity, rounds.draw, state)
+            enough = routed and to_depot >= 2 * fleet
+            _shares(work.seen, work.scores, one, t, capacity, enough, rounds.draw, state)
             count = _worth(work.seen, work.scores, one, t, routed, pairs)
             target = max(1, math.ceil(rounds.share * left))
             joined = 0
@@ -259,13 +275,18 @@ def join_rows(weights, joining, rounds, paths, pairs, work, state):
                 if joined >= target and pairs.sure[i] < rounds.sure:
                     break
                 u, v = np.int64(pairs.a[i]), np.int64(pairs.b[i])
+                if v < 0 and to_depot >= 2 * fleet:
+                    continue  # a route too many, as long as others can go on
                 if fits(one, u, v, capacity):
+                    closed += closes(one, u, v)
+                    to_depot += 1 if v < 0 else 0
                     join(one, u, v, m)
                     joined += 1
                     if not routed and joined == left:
                         break
             if joined == 0:
                 u, v = _any(feat, one, m, routed, capacity)
+                closed += closes(one, u, v)
                 join(one, u, v, m)
             left = _left(one, m, routed)
         _answer(one, partner, m, routed, joining.order[b], joining.via[b], done)

@@ -169,8 +169,9 @@ class Neural:
         return None
 
     def usual_destroy(self, instance: Instance) -> DestroyOperator:
-        """As many nodes as the model card advises."""
-        return Cluster(self.weights(instance).k)
+        """As many nodes as the model card advises, but at most half of them all."""
+        low, high = self.weights(instance).k
+        return Cluster((low, max(low, min(high, instance.n // 2))))
 
     def begin(self, instance: Instance, threads: int) -> Repair:
         from drhg.network.joining import CompiledEdges

@@ -19,7 +19,7 @@ from torch import Tensor
 from drhg.kernels.jit import inner, kernel
 from drhg.kernels.random import random_below, random_float, random_state
 from drhg.network.edges_gradient import Lessons
-from drhg.network.joining import begin, fits, join, joining_of, paths_of
+from drhg.network.joining import begin, closes, fits, join, joining_of, paths_of
 from drhg.network.survey import Around, Paths, survey, survey_of
 from drhg.network.views import Reals, orient
 from drhg.network.weights import ModelConfig
@@ -158,8 +158,7 @@ def _lesson(graph, around, edges, count, untouched, paths, seen, right, state):
         u, v = np.int64(edges[i, 0]), np.int64(edges[i, 1])
         easy = some * _ease(feat, partner, m, u, v) if some > 0.0 else 0.0
         if random_float(state) < easy and fits(paths, u, v, around.capacity):
-            if paths.mate[u] < 0 and (v < 0 or paths.mate[v] < 0):
-                closed += 1
+            closed += closes(paths, u, v)
             join(paths, u, v, m)
             edges[i, 0] = -1
         else:
