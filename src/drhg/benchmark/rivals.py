@@ -42,6 +42,7 @@ class Rival:
     package: str  # what is imported
     prepare: Prepare
     tours: bool = False
+    directed: bool = False  # of tours only those whose distances depend on the direction
     routes: bool = False
     threads: bool = False  # it uses several cores by itself
     seeded: bool = False
@@ -54,9 +55,15 @@ class Rival:
     def installed(self) -> bool:
         return importlib.util.find_spec(self.package) is not None
 
+    def solves(self, instance: Instance) -> bool:
+        """Whether it is a solver of such problems at all."""
+        if instance.is_cvrp:
+            return self.routes
+        return self.tours or (self.directed and not instance.symmetric)
+
     def unfit(self, instance: Instance) -> str | None:
         """Why this rival cannot solve the instance, or None."""
-        if not (self.routes if instance.is_cvrp else self.tours):
+        if not self.solves(instance):
             return f"does not solve a {instance.problem.upper()}"
         if instance.n > self.most:
             return f"takes at most {self.most:,} nodes"
@@ -166,7 +173,7 @@ RIVALS = {
             "pyvrp",
             "pyvrp",
             _adapter("pyvrp"),
-            tours=True,
+            directed=True,
             routes=True,
             seeded=True,
             known=WINDOWS,

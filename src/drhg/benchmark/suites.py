@@ -186,7 +186,7 @@ class Suite:
                 limit = Limit(part.rule, part.seconds(instance))
                 limit = limit if choice.time_limit is None else limit_of(choice.time_limit)
             for rival in self.against(choice):
-                if rival.routes if instance.is_cvrp else rival.tours:
+                if rival.solves(instance):
                     found.append(_solver(rival.name, choice, limit, Variant()))
         return found
 

@@ -116,12 +116,12 @@ class Regions(Strategy):
         """
         largest = max(tasks, key=lambda task: task.instance.n)
         repair = repairers.begun(self.repair, largest.instance, largest.threads)
-        destroy = self.destroy or repairers.usual_destroy(self.repair, largest.instance)
         searches = []
         for i, (task, budget) in enumerate(zip(tasks, budgets, strict=True)):
             for snapshot in _placed(task, budget):
                 yield [(i, snapshot)]
                 task = replace(task, start=snapshot.solution())
+            destroy = self.destroy or repairers.usual_destroy(self.repair, task.instance)
             walks = self.walks, self.regions_per_step, self.sharing
             searches.append(WalkSearch(task, budget, destroy, self.accept, *walks))
         step = self.walks * self.regions_per_step
