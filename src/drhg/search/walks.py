@@ -37,7 +37,7 @@ class Sharing(Parameters):
     """Iterations per node that each walk must get: with a smaller budget there are fewer walks."""
     wait: float = number(0.05, 0.0, 1.0)
     """Share of a time limit after which it is known how many iterations it allows; until then there
-    is one walk."""
+    are as many walks as there may be, and then the best of them go on."""
 
 
 class WalkSearch:
@@ -61,7 +61,7 @@ class WalkSearch:
         self.walks: list[Walk] = []
         known = self._affordable()
         self.settled = known is not None
-        self._grow(known or 1)
+        self._grow(known or self.most)
 
     def _affordable(self) -> int | None:
         """How many walks the budget is enough for; None if that is not known yet."""
@@ -78,14 +78,11 @@ class WalkSearch:
         return max(1, min(self.most, int(expected / least)))
 
     def _grow(self, count: int) -> None:
-        """Have so many walks: new ones go on from the first."""
+        """Begin so many walks."""
         task, seed = self.task, self.task.seed
-        for i in range(len(self.walks), count):
+        for i in range(count):
             own = [seed, i] if i else seed
-            walk = Walk(task, self.budget, *self.operators, self.at_once, own)
-            if i:
-                walk.jump(copied(self.walks[0].plan), self.walks[0].cost)
-            self.walks.append(walk)
+            self.walks.append(Walk(task, self.budget, *self.operators, self.at_once, own))
 
     def destroyed(self, count: int) -> list[tuple[Walk, Region]]:
         """So many regions, of one walk after the other."""
@@ -137,7 +134,8 @@ class WalkSearch:
         self.steps += 1
         if not self.settled and (known := self._affordable()) is not None:
             self.settled = True
-            self._grow(known)
+            self.walks = sorted(self.walks, key=lambda walk: walk.best_cost)[:known]
+            self.turn = 0
         if self.common is None or self.steps % self.sharing.every:
             return
         for walk in self.walks:
